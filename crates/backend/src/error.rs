@@ -1,0 +1,107 @@
+//! What can go wrong with a backend, sorted by what the caller can do about it.
+
+use std::path::PathBuf;
+
+use atomic_event::{BackendId, ConversationId, StepError};
+
+/// Why a conversation could not be opened or a turn not be carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BackendError {
+    /// The program is not installed.
+    #[error("{backend}: the program {program} was not found; install it or add it to PATH")]
+    NotInstalled {
+        /// Which backend.
+        backend: BackendId,
+        /// What was looked for.
+        program: PathBuf,
+    },
+    /// The program wants the user to log in.
+    #[error("{backend} needs you to log in; run it once by hand and do so")]
+    LoginNeeded {
+        /// Which backend.
+        backend: BackendId,
+    },
+    /// The provider asks us to wait.
+    #[error("{backend}: the provider limits the rate of requests{}", wait(*.retry_after_secs))]
+    RateLimited {
+        /// Which backend.
+        backend: BackendId,
+        /// How long to wait, where it said so.
+        retry_after_secs: Option<u64>,
+    },
+    /// The provider cannot keep up.
+    #[error("{backend}: the provider is overloaded; try again later")]
+    Overloaded {
+        /// Which backend.
+        backend: BackendId,
+    },
+    /// The conversation no longer fits into the model.
+    #[error("{backend}: the conversation has outgrown the model's context")]
+    ContextOverflow {
+        /// Which backend.
+        backend: BackendId,
+    },
+    /// The program ended in the middle of a turn.
+    #[error("{backend}: the program ended in the middle of a turn ({status})")]
+    Exited {
+        /// Which backend.
+        backend: BackendId,
+        /// How it ended.
+        status: String,
+    },
+    /// The program sent something that is not its protocol.
+    #[error("{backend}: cannot make sense of what the program sent: {line:?}")]
+    Garbled {
+        /// Which backend.
+        backend: BackendId,
+        /// What it sent, shortened.
+        line: String,
+    },
+    /// The conversation to continue does not exist any more.
+    #[error("{backend} does not know the conversation {conversation} any more")]
+    ConversationGone {
+        /// Which backend.
+        backend: BackendId,
+        /// Which conversation.
+        conversation: ConversationId,
+    },
+    /// The backend is set up wrongly.
+    #[error("{0}")]
+    Misconfigured(String),
+    /// The backend was asked for something that its state does not allow.
+    #[error("{backend}: {problem}")]
+    Misused {
+        /// Which backend.
+        backend: BackendId,
+        /// What.
+        problem: String,
+    },
+}
+
+impl BackendError {
+    /// A short, stable word for the kind of failure.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotInstalled { .. } => "not_installed",
+            Self::LoginNeeded { .. } => "login_needed",
+            Self::RateLimited { .. } => "rate_limited",
+            Self::Overloaded { .. } => "overloaded",
+            Self::ContextOverflow { .. } => "context_overflow",
+            Self::Exited { .. } => "exited",
+            Self::Garbled { .. } => "garbled",
+            Self::ConversationGone { .. } => "conversation_gone",
+            Self::Misconfigured(_) => "misconfigured",
+            Self::Misused { .. } => "misused",
+        }
+    }
+}
+
+impl From<BackendError> for StepError {
+    fn from(error: BackendError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}
+
+fn wait(secs: Option<u64>) -> String {
+    secs.map_or_else(String::new, |secs| format!("; it asks to wait {secs} s"))
+}

@@ -1,0 +1,11 @@
+//! Talking to a coding agent program.
+//!
+//! One folder per program. In each, `wire.rs` holds the program's own message types, `decode.rs`
+//! turns them into [`TurnEvent`](atomic_event::TurnEvent)s without IO, and `mod.rs` starts the
+//! program and moves bytes. [`guard`] stands between us and every process that is started.
+
+mod conversation;
+mod error;
+
+pub use conversation::{Backend, BoxFuture, Conversation, OpenRequest, Turn};
+pub use error::BackendError;

@@ -1,0 +1,314 @@
+//! Facts.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    AgentName, Answer, AnsweredBy, BackendId, ConversationId, NodeId, Patch, Question, QuestionId,
+    Report, SessionId, StepError, StepId, StepResult, WorkflowName,
+};
+
+/// A point in time, written as RFC 3339 in UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Moment(pub Timestamp);
+
+impl Moment {
+    /// Milliseconds from `earlier` to here; zero when the clock went backwards.
+    pub fn millis_since(self, earlier: Self) -> u64 {
+        let millis = self.0.as_millisecond() - earlier.0.as_millisecond();
+        u64::try_from(millis).unwrap_or(0)
+    }
+}
+
+impl std::fmt::Display for Moment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.3}", self.0)
+    }
+}
+
+impl JsonSchema for Moment {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Moment".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "format": "date-time" })
+    }
+}
+
+/// A fact about a session: past tense, never changed, on disk before anything acts on it.
+///
+/// The format is additive: fields and variants may be added, never renamed, removed or given
+/// another meaning.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Event {
+    /// A session was created. Always the first fact.
+    SessionCreated(Box<Created>),
+    /// A program took the session up again.
+    SessionResumed(Resumed),
+    /// A step is about to be carried out.
+    StepStarted(Started),
+    /// A backend opened or reopened a conversation; nothing was sent yet.
+    ConversationOpened {
+        /// The step that uses it.
+        step: StepId,
+        /// Which attempt of it.
+        attempt: u32,
+        /// The program.
+        backend: BackendId,
+        /// The program's own id, by which the conversation can be continued.
+        conversation: ConversationId,
+    },
+    /// The backend said or did something worth keeping.
+    StepReported {
+        /// During which step.
+        step: StepId,
+        /// Which attempt of it.
+        attempt: u32,
+        /// What.
+        report: Report,
+    },
+    /// A step succeeded. It is never carried out again.
+    StepFinished {
+        /// Which step.
+        step: StepId,
+        /// Which attempt of it.
+        attempt: u32,
+        /// What it returned.
+        result: StepResult,
+    },
+    /// An attempt at a step failed.
+    StepFailed {
+        /// Which step.
+        step: StepId,
+        /// Which attempt of it.
+        attempt: u32,
+        /// Why.
+        error: StepError,
+    },
+    /// A step was found started but not finished.
+    StepLost {
+        /// Which step.
+        step: StepId,
+        /// Which attempt of it.
+        attempt: u32,
+        /// Whether the attempt had got anywhere, as far as the journal shows.
+        progressed: bool,
+        /// What cut it short.
+        reason: String,
+    },
+    /// A step that lost a race was stopped, and everything it had started is gone.
+    StepStopped {
+        /// Which step.
+        step: StepId,
+        /// Which attempt of it.
+        attempt: u32,
+    },
+    /// A branch was chosen; recorded so that a resumed run chooses the same.
+    BranchChosen {
+        /// The step after which there was a choice.
+        step: StepId,
+        /// The number of the first condition that held, if any did.
+        chosen: Option<u32>,
+        /// Where that leads, for the reader.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<NodeId>,
+    },
+    /// Somebody asks the user.
+    QuestionAsked {
+        /// Its id in this session.
+        id: QuestionId,
+        /// The step that asks.
+        step: StepId,
+        /// What is asked.
+        question: Question,
+    },
+    /// The answer is known.
+    QuestionAnswered(Answered),
+    /// The answer was given to the one who asked.
+    AnswerDelivered {
+        /// Which question.
+        id: QuestionId,
+        /// `live`: as the result of the call that waits for it; otherwise as a message.
+        live: bool,
+    },
+    /// The user gave an instruction for every agent started from now on.
+    Instructed {
+        /// What the user said.
+        text: String,
+    },
+    /// The state was changed from outside the graph, such as a list a person edited.
+    StatePatched {
+        /// The change.
+        patch: Patch,
+        /// What brought it about.
+        reason: String,
+    },
+    /// Something the user should know, said aloud.
+    Noted {
+        /// What.
+        text: String,
+    },
+    /// The run was paused; everything it had started is gone.
+    RunPaused {
+        /// Why.
+        reason: String,
+    },
+    /// Nothing can go on until these questions are answered.
+    RunWaiting {
+        /// The open questions.
+        questions: Vec<QuestionId>,
+    },
+    /// The run ended.
+    RunFinished {
+        /// How.
+        ending: Ending,
+    },
+    /// A fact written by a newer version. Kept, shown to nobody, acted on by nobody.
+    #[serde(untagged)]
+    Unknown(Value),
+}
+
+/// What a session is about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Created {
+    /// Major version of the journal's format.
+    pub format: u32,
+    /// The session's id.
+    pub session: SessionId,
+    /// The version of Atomic that made it.
+    pub version: String,
+    /// The workflow's name.
+    pub workflow: WorkflowName,
+    /// The compiled graph, as it was then.
+    pub graph: Value,
+    /// Hash of the graph, to tell whether the workflow has changed since.
+    pub graph_hash: String,
+    /// What the run is asked to do.
+    pub prompt: String,
+    /// The same before anybody refined it.
+    pub original_prompt: String,
+    /// The folder the run works in.
+    pub workspace: PathBuf,
+    /// The program that does the work.
+    pub backend: BackendId,
+    /// The model, when one was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The settings of the run: ceilings, checks, policies.
+    #[serde(default)]
+    pub settings: Value,
+    /// The state the run begins with.
+    pub state: Patch,
+}
+
+/// A session was taken up again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Resumed {
+    /// The version of Atomic that resumed it.
+    pub version: String,
+    /// The settings from now on.
+    #[serde(default)]
+    pub settings: Value,
+    /// Whether a failed run was given another chance.
+    #[serde(default)]
+    pub revived: bool,
+}
+
+/// A step is about to be carried out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Started {
+    /// Which step.
+    pub step: StepId,
+    /// Which attempt of it, from 1.
+    pub attempt: u32,
+    /// Why this attempt.
+    #[serde(default)]
+    pub how: How,
+    /// What the node does, for the reader.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The persona, when an agent does it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentName>,
+    /// The folder it works in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<PathBuf>,
+    /// The commit that was checked out there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+}
+
+/// Why a step is started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// For the first time.
+    #[default]
+    First,
+    /// The attempt before failed.
+    Retried,
+    /// The attempt before was lost and is continued in its own conversation.
+    Continued,
+    /// The attempt before was lost and is done again from the start.
+    RunAgain,
+    /// The run had failed here and was given another chance.
+    Revived,
+}
+
+/// An answer to a question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Answered {
+    /// Which question.
+    pub id: QuestionId,
+    /// The answer.
+    pub answer: Answer,
+    /// Who gave it.
+    pub by: AnsweredBy,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Ending {
+    /// Everything was done, and checked.
+    Completed,
+    /// It could not be done.
+    Failed {
+        /// Why.
+        error: StepError,
+        /// Whether it was the step's own failure or a ceiling of the whole run.
+        #[serde(default)]
+        why: Why,
+    },
+}
+
+/// What ended a run that failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// A step failed.
+    #[default]
+    Step,
+    /// A ceiling or budget of the whole run was met.
+    Ceiling,
+}
+
+/// Something to show and forget: lost on a crash, by design.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "delta", rename_all = "snake_case")]
+pub enum Delta {
+    /// More of the text the agent is still writing.
+    Typed {
+        /// In which step.
+        step: StepId,
+        /// The piece.
+        text: String,
+    },
+}

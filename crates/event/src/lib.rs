@@ -1,0 +1,22 @@
+//! The words every part of Atomic shares: what people ask for and what happened.
+//!
+//! [`Intent`]s go in, [`Event`]s come out; both are plain data. An event is on disk before it is
+//! acted on and is shown by every front end. A [`Delta`] is only shown. There is no third kind,
+//! and no other crate may define its own copy of these types.
+
+mod envelope;
+mod event;
+mod id;
+mod intent;
+mod question;
+mod turn;
+
+pub use atomic_graph::{Key, NodeId, Patch, StepError, StepId, StepResult};
+pub use envelope::{Envelope, FORMAT, UnreadableFact, journal_schema};
+pub use event::{
+    Answered, Created, Delta, Ending, Event, How, Moment, Resumed, Started, Why,
+};
+pub use id::{AgentName, BackendId, ConversationId, QuestionId, SessionId, WorkflowName};
+pub use intent::Intent;
+pub use question::{Answer, AnsweredBy, Choice, Question};
+pub use turn::{Report, Stop, ToolUse, TurnEvent, Usage};
