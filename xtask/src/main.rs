@@ -1,1 +1,61 @@
-fn main() {}
+//! The project's own chores: `cargo xtask check | test | bench | schema`.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool for people prints")]
+
+mod bench;
+mod check;
+mod metadata;
+mod schema;
+mod test;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use metadata::Metadata;
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  check [--manifest <Cargo.toml>]  boundaries between crates, sizes, names, lints
+  test [--quick]                   everything, with a table at the end;
+                                   --quick leaves out clippy, deny and the crash tests
+  bench [--smoke] [flags]          the benchmarks; --smoke only shows that they run
+  schema [--check]                 write docs/schema/journal.schema.json, or compare it";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match arguments.as_slice() {
+        ["test"] => return exit(test::run(false)),
+        ["test", "--quick"] => return exit(test::run(true)),
+        ["check"] => run_check(None),
+        ["check", "--manifest", manifest] => run_check(Some(Path::new(manifest))),
+        ["bench", flags @ ..] => Metadata::read(None).and_then(|tree| bench::run(&tree, flags)),
+        ["schema"] => Metadata::read(None).and_then(|tree| schema::write(&tree.workspace_root)),
+        ["schema", "--check"] => {
+            Metadata::read(None).and_then(|tree| schema::compare(&tree.workspace_root))
+        }
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    exit(outcome.map(|()| ExitCode::SUCCESS))
+}
+
+fn exit(outcome: Result<ExitCode, String>) -> ExitCode {
+    outcome.unwrap_or_else(|problem| {
+        eprintln!("{problem}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run_check(manifest: Option<&Path>) -> Result<(), String> {
+    let said = check::run(&Metadata::read(manifest)?)?;
+    println!("{said}");
+    Ok(())
+}

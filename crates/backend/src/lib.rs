@@ -6,6 +6,8 @@
 
 mod conversation;
 mod error;
+pub mod guard;
+pub mod script;
 
 pub use conversation::{Backend, BoxFuture, Conversation, OpenRequest, Turn};
 pub use error::BackendError;

@@ -1,1 +1,34 @@
-fn main() {}
+//! The `atomic` command: parse, wire up, print. It decides nothing else.
+
+mod args;
+mod commands;
+mod failure;
+mod home;
+mod paint;
+mod show;
+mod stage;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Cli, Command, SessionsCommand};
+
+fn main() -> ExitCode {
+    // Our own binary also plays the guard between us and every process we start.
+    if let Some(code) = atomic_backend::guard::run_if_asked() {
+        return code;
+    }
+    let cli = Cli::parse();
+    let outcome = match cli.command {
+        Command::Demo(args) => commands::demo::demo(&args),
+        Command::Run(args) => commands::run::run(&args),
+        Command::Resume(args) => commands::resume::resume(&args),
+        Command::Answer(args) => commands::answer::answer(&args),
+        Command::Sessions(args) => match args.command {
+            None | Some(SessionsCommand::List) => commands::sessions::list(),
+            Some(SessionsCommand::Show { session }) => commands::sessions::show(&session),
+        },
+    };
+    outcome.unwrap_or_else(|failure| failure.report())
+}

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AgentName, Answer, AnsweredBy, BackendId, ConversationId, NodeId, Patch, Question, QuestionId,
-    Report, SessionId, StepError, StepId, StepResult, WorkflowName,
+    AgentName, Answer, AnsweredBy, BackendId, ConversationId, How, NodeId, Patch, Question,
+    QuestionId, Report, SessionId, StepError, StepId, StepResult, WorkflowName,
 };
 
 /// A point in time, written as RFC 3339 in UTC.
@@ -64,6 +64,9 @@ pub enum Event {
         backend: BackendId,
         /// The program's own id, by which the conversation can be continued.
         conversation: ConversationId,
+        /// Whether later steps of the same lane continue it.
+        #[serde(default)]
+        shared: bool,
     },
     /// The backend said or did something worth keeping.
     StepReported {
@@ -103,13 +106,6 @@ pub enum Event {
         /// What cut it short.
         reason: String,
     },
-    /// A step that lost a race was stopped, and everything it had started is gone.
-    StepStopped {
-        /// Which step.
-        step: StepId,
-        /// Which attempt of it.
-        attempt: u32,
-    },
     /// A branch was chosen; recorded so that a resumed run chooses the same.
     BranchChosen {
         /// The step after which there was a choice.
@@ -128,6 +124,9 @@ pub enum Event {
         step: StepId,
         /// What is asked.
         question: Question,
+        /// Whether it is Atomic itself that asks, about a step that was cut off.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        about_lost: bool,
     },
     /// The answer is known.
     QuestionAnswered(Answered),
@@ -240,26 +239,9 @@ pub struct Started {
     /// The folder it works in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<PathBuf>,
-    /// The commit that was checked out there.
+    /// Which iteration of the run this begins, when it begins one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
-}
-
-/// Why a step is started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum How {
-    /// For the first time.
-    #[default]
-    First,
-    /// The attempt before failed.
-    Retried,
-    /// The attempt before was lost and is continued in its own conversation.
-    Continued,
-    /// The attempt before was lost and is done again from the start.
-    RunAgain,
-    /// The run had failed here and was given another chance.
-    Revived,
+    pub iteration: Option<u64>,
 }
 
 /// An answer to a question.

@@ -11,11 +11,9 @@ mod intent;
 mod question;
 mod turn;
 
-pub use atomic_graph::{Key, NodeId, Patch, StepError, StepId, StepResult};
+pub use atomic_graph::{How, Key, NodeId, Patch, StepError, StepId, StepResult};
 pub use envelope::{Envelope, FORMAT, UnreadableFact, journal_schema};
-pub use event::{
-    Answered, Created, Delta, Ending, Event, How, Moment, Resumed, Started, Why,
-};
+pub use event::{Answered, Created, Delta, Ending, Event, Moment, Resumed, Started, Why};
 pub use id::{AgentName, BackendId, ConversationId, QuestionId, SessionId, WorkflowName};
 pub use intent::Intent;
 pub use question::{Answer, AnsweredBy, Choice, Question};

@@ -1,7 +1,23 @@
 //! Pure workflow execution: a graph, a state, and what to do next.
+//!
+//! A [`Machine`] never performs work. The caller feeds it one [`Input`] at a time and carries out
+//! the [`Effect`]s it returns. The same inputs always give the same effects, so a journal of
+//! inputs is all that is needed to resume a run after a crash.
+//!
+//! Start reading at [`Machine::apply`].
 
+mod graph;
 mod id;
+mod machine;
 mod outcome;
+mod program;
+mod reduce;
+mod state;
 
+pub use graph::{Condition, Count, Each, Edge, Graph, Kind, Node, OnError, OnLost, Ready, Retry};
 pub use id::{FunctionId, Key, NodeId, StepId};
-pub use outcome::{Patch, StepError, StepResult, code};
+pub use machine::{Effect, Input, Machine, Misfit, Start};
+pub use outcome::{How, Patch, StepError, StepResult, code};
+pub use program::{Problem, Program};
+pub use reduce::Reducer;
+pub use state::State;

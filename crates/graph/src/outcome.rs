@@ -72,6 +72,23 @@ impl StepError {
     }
 }
 
+/// Why a step is started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// For the first time.
+    #[default]
+    First,
+    /// The attempt before failed.
+    Retried,
+    /// The attempt before was lost and is continued in its own conversation.
+    Continued,
+    /// The attempt before was lost and is done again from the start.
+    RunAgain,
+    /// The run had failed here and was given another chance.
+    Revived,
+}
+
 /// The codes of failures that the machine itself knows.
 pub mod code {
     /// A limit on visits or on the run was met.
@@ -82,4 +99,6 @@ pub mod code {
     pub const FAN: &str = "fan";
     /// The step went to a node that does not exist.
     pub const NO_SUCH_NODE: &str = "no_such_node";
+    /// A change does not fit the value it changes.
+    pub const REDUCER: &str = "reducer";
 }

@@ -1,1 +1,26 @@
-//! Placeholder.
+//! The only crate that acts: it takes intents, carries out effects and records facts.
+//!
+//! Decide, record, do. One task owns a [`Run`]: it takes in what happened, lets the machine say
+//! what follows, puts both on disk with one sync, and only then starts anything. What it starts
+//! runs in tasks of its own that report back and never touch the run's state.
+//!
+//! Start reading at [`Run::drive`]; `record.rs` is the heart of it.
+
+mod book;
+mod gates;
+mod perform;
+mod project;
+mod prompt;
+mod question;
+mod record;
+mod resume;
+mod run;
+mod settings;
+mod stage;
+
+pub use gates::found_gates;
+pub use prompt::{PromptError, read_prompt};
+pub use resume::ResumeOptions;
+pub use run::{Ended, Outcome, Run, RunError, Show, Shown, StartRequest};
+pub use settings::{OnQuestion, Settings};
+pub use stage::{Clock, Stage, SystemClock};

@@ -1,1 +1,37 @@
-//! Placeholder.
+//! A session on disk: its facts, in order, for good, and the files made from them.
+//!
+//! A [`Session`] is a folder with a journal, one fact a line. [`Session::append`] returns when
+//! the facts are on disk and not before, so whatever acts on a fact can rely on it. The journal is
+//! the only truth: snapshots shorten reading, and `session.json`, `tasks.json` and `progress.txt`
+//! are for people; all of them can be deleted.
+//!
+//! Everything is done through a [`Disk`], of which there are two: the [`RealDisk`] and the
+//! [`MemoryDisk`], which forgets whatever was not synced, as a real one may when the power goes.
+//!
+//! Nothing here prints, waits for anybody, or asks for the time.
+//!
+//! Start reading at [`Session::open`].
+
+mod blob;
+mod disk;
+mod error;
+pub mod failpoint;
+mod files;
+mod inbox;
+mod index;
+mod journal;
+mod line;
+mod progress;
+mod reader;
+mod session;
+mod snapshot;
+mod tasks;
+
+pub use disk::{AppendFile, Disk, Lock, LockError, MemoryDisk, RealDisk};
+pub use error::SessionError;
+pub use files::{SessionStatus, SessionSummary, TaskCount};
+pub use inbox::{InboxAnswer, Left, leave_answer};
+pub use index::{FindError, Index, IndexEntry, Listing};
+pub use reader::Facts;
+pub use session::{Opened, Session, Torn};
+pub use tasks::{Kept, TaskRow, TaskStatus};

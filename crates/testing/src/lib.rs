@@ -1,1 +1,3 @@
-//! Placeholder.
+//! Doubles and suites, for tests only.
+
+pub mod conformance;

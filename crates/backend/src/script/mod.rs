@@ -1,0 +1,248 @@
+//! An agent that plays a file of canned turns; no model is involved.
+//!
+//! A script is TOML, or JSON of the same shape:
+//!
+//! ```toml
+//! reports_cost = true                  # may be left out
+//!
+//! [[turn]]                             # the first turn that fits the prompt is played
+//! agent = "worker"                     # for this agent only
+//! prompt = ["Task #4:", "lib.rs"]      # all of these are in the prompt
+//! absent = ["earlier attempt"]         # none of these is
+//! conversation = "script-1"            # in this conversation only
+//!
+//! [[turn.do]]
+//! say = "Working on it."               # the last `say` is the turn's final text
+//! [[turn.do]]
+//! pause_ms = 50
+//! [[turn.do]]
+//! write = { path = "src/lib.rs", from = "files/lib.rs" }          # or `text`
+//! [[turn.do]]
+//! edit = { path = "README.md", find = "old", replace = "new" }
+//! [[turn.do]]
+//! delete = "notes.txt"
+//! [[turn.do]]
+//! run = "cargo test"                   # or { command = "…", timeout_ms = 1000 }
+//! [[turn.do]]
+//! ask = { question = "Which?", options = [{ label = "A" }, { label = "B" }] }
+//! [[turn.do]]
+//! say = "You chose {answer}."
+//! [[turn.do]]
+//! usage = { input_tokens = 10, output_tokens = 5, cost_usd = 0.01 }
+//! [[turn.do]]
+//! fail = "hang"                        # or exit, garbage, silence, rate_limit, overloaded,
+//!                                      # context_overflow, login
+//! ```
+//!
+//! Only what a real program would see decides which turn is played: agent, prompt and
+//! conversation id. There are no counters, so a restart changes nothing; and a turn that was cut
+//! short and is played again leaves the same files as one that was played once.
+
+mod files;
+mod load;
+mod play;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use atomic_event::{Answer, BackendId, ConversationId, QuestionId, TurnEvent};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+pub use load::{FileSource, Format, Script};
+
+use crate::guard::Guard;
+use crate::{Backend, BackendError, BoxFuture, Conversation, OpenRequest, Turn};
+use load::CannedTurn;
+use play::{Player, failed};
+
+/// The name of this backend, in every output.
+const ID: &str = "script";
+
+/// What every id we give out begins with.
+const CONVERSATION_PREFIX: &str = "script-";
+
+/// How many events may wait for a slow receiver.
+const EVENTS: usize = 64;
+
+/// Plays a [`Script`].
+#[derive(Clone, Debug)]
+pub struct ScriptBackend {
+    script: Script,
+    guard: Guard,
+}
+
+impl ScriptBackend {
+    /// Plays `script`; the commands in it run under `guard`.
+    pub fn new(script: Script, guard: Guard) -> Self {
+        Self { script, guard }
+    }
+
+    fn begin(&self, request: OpenRequest) -> Result<ScriptConversation, BackendError> {
+        let id = match &request.resume {
+            None => ConversationId::from(format!("{CONVERSATION_PREFIX}{}", uuid::Uuid::new_v4())),
+            Some(known) if known.as_str().starts_with(CONVERSATION_PREFIX) => known.clone(),
+            Some(foreign) => {
+                return Err(BackendError::ConversationGone {
+                    backend: self.id(),
+                    conversation: foreign.clone(),
+                });
+            }
+        };
+        let (script, guard) = (self.script.clone(), self.guard.clone());
+        let shared = Shared { id, request, script, guard, current: Mutex::default() };
+        Ok(ScriptConversation { shared: Arc::new(shared), task: Mutex::default() })
+    }
+}
+
+impl Backend for ScriptBackend {
+    fn id(&self) -> BackendId {
+        BackendId::from(ID)
+    }
+
+    fn reports_cost(&self) -> bool {
+        self.script.reports_cost()
+    }
+
+    fn open(
+        &self,
+        request: OpenRequest,
+    ) -> BoxFuture<'_, Result<Box<dyn Conversation>, BackendError>> {
+        Box::pin(async move { Ok(Box::new(self.begin(request)?) as Box<dyn Conversation>) })
+    }
+}
+
+/// What a conversation and the task of its turn both see.
+struct Shared {
+    id: ConversationId,
+    request: OpenRequest,
+    script: Script,
+    guard: Guard,
+    current: Mutex<Option<Current>>,
+}
+
+/// The turn under way.
+struct Current {
+    interrupt: Arc<Notify>,
+    asked: Option<(QuestionId, oneshot::Sender<Answer>)>,
+}
+
+impl Shared {
+    fn current(&self) -> MutexGuard<'_, Option<Current>> {
+        lock(&self.current)
+    }
+
+    fn expect_answer(&self, question: QuestionId, answer: oneshot::Sender<Answer>) {
+        if let Some(current) = self.current().as_mut() {
+            current.asked = Some((question, answer));
+        }
+    }
+
+    fn interrupt(&self) {
+        if let Some(current) = self.current().as_ref() {
+            current.interrupt.notify_one();
+        }
+    }
+
+    fn misused(problem: &str) -> BackendError {
+        BackendError::Misused { backend: BackendId::from(ID), problem: problem.to_owned() }
+    }
+}
+
+/// A conversation without a memory: its id is all there is to it.
+struct ScriptConversation {
+    shared: Arc<Shared>,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl ScriptConversation {
+    fn begin(&self, prompt: &str) -> Result<Turn, BackendError> {
+        let interrupt = Arc::new(Notify::new());
+        {
+            let mut current = self.shared.current();
+            if current.is_some() {
+                return Err(Shared::misused("a turn is under way; wait for its end"));
+            }
+            *current = Some(Current { interrupt: Arc::clone(&interrupt), asked: None });
+        }
+        let request = &self.shared.request;
+        let turn = self.shared.script.turn_for(&request.agent, &self.shared.id, prompt);
+        let (sender, receiver) = mpsc::channel(EVENTS);
+        let task = perform(Arc::clone(&self.shared), turn, sender, interrupt);
+        *lock(&self.task) = Some(tokio::spawn(task));
+        Ok(receiver)
+    }
+
+    fn deliver(&self, question: &QuestionId, answer: Answer) -> Result<(), BackendError> {
+        let mut current = self.shared.current();
+        let asked = current.as_mut().map(|current| &mut current.asked);
+        let open = asked.and_then(|asked| asked.take_if(|(id, _)| id == question));
+        let not_open = || Shared::misused(&format!("the question {question} is not open"));
+        open.ok_or_else(not_open)?.1.send(answer).map_err(|_unheard| not_open())
+    }
+}
+
+impl Conversation for ScriptConversation {
+    fn id(&self) -> ConversationId {
+        self.shared.id.clone()
+    }
+
+    fn send(&self, prompt: String) -> BoxFuture<'_, Result<Turn, BackendError>> {
+        Box::pin(async move { self.begin(&prompt) })
+    }
+
+    fn answer(
+        &self,
+        question: QuestionId,
+        answer: Answer,
+    ) -> BoxFuture<'_, Result<(), BackendError>> {
+        Box::pin(async move { self.deliver(&question, answer) })
+    }
+
+    fn interrupt(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move { self.shared.interrupt() })
+    }
+
+    fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            self.shared.interrupt();
+            let task = lock(&self.task).take();
+            if let Some(task) = task {
+                // A task that panicked has ended as well.
+                let _ = task.await;
+            }
+        })
+    }
+}
+
+impl Drop for ScriptConversation {
+    fn drop(&mut self) {
+        self.shared.interrupt();
+    }
+}
+
+/// Plays a turn and says how it ended.
+async fn perform(
+    shared: Arc<Shared>,
+    turn: Result<Arc<CannedTurn>, BackendError>,
+    events: mpsc::Sender<TurnEvent>,
+    interrupt: Arc<Notify>,
+) {
+    // Room for the end is set aside at the beginning, so that not reading cannot hold it up.
+    let room_for_end = events.clone().reserve_owned().await;
+    let stop = match turn {
+        Ok(turn) => Player::new(Arc::clone(&shared), turn, events, interrupt).play().await,
+        Err(error) => failed(error),
+    };
+    // Whoever sees the end may send the next prompt at once.
+    *shared.current() = None;
+    if let Ok(room) = room_for_end {
+        room.send(TurnEvent::Ended(stop));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,75 @@
+//! `atomic answer`: leave an answer for a session, whoever holds it.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use atomic_event::{Event, Question, QuestionId};
+use atomic_session::{InboxAnswer, Session, leave_answer};
+
+use super::resume::resume_in;
+use crate::args::{AnswerArgs, SettingsArgs};
+use crate::failure::Failure;
+use crate::{paint, show, stage};
+
+pub(crate) fn answer(args: &AnswerArgs) -> Result<ExitCode, Failure> {
+    let dir = super::find_session(&args.session)?;
+    let open = open_questions(&dir)?;
+    let (id, question, given) = choose(&open, &args.answer)?;
+    let accepted = question.accept(given).map_err(|problem| {
+        Failure::Usage(format!("{problem}\n\n{}", show::question_text(id, question)))
+    })?;
+    let disk = stage::disk();
+    // By its id, so that it can never be taken for the answer to another question.
+    let left = InboxAnswer { question: Some(id.clone()), given: accepted.chosen.clone() };
+    leave_answer(disk.as_ref(), &dir, &left)?;
+    paint::line(&format!("Answered {id}: {}", accepted.text()));
+    if Session::holder(disk.as_ref(), &dir)?.is_some() {
+        paint::line("The session is running and takes the answer up.");
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.resume {
+        return resume_in(dir, None, &SettingsArgs::default(), &args.output);
+    }
+    let session = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    paint::line(&format!("Nobody works on the session. Continue with: atomic resume {session}"));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The questions nobody has answered, oldest first.
+pub(crate) fn open_questions(dir: &Path) -> Result<Vec<(QuestionId, Question)>, Failure> {
+    let mut open = vec![];
+    for fact in Session::read_only(stage::disk(), dir)? {
+        match fact?.event {
+            Event::QuestionAsked { id, step, question, .. } => open.push((id, step, question)),
+            Event::QuestionAnswered(answered) => open.retain(|(id, _, _)| *id != answered.id),
+            Event::StepFinished { step, .. } | Event::StepFailed { step, .. } => {
+                open.retain(|(_, asker, _)| *asker != step);
+            }
+            _ => {}
+        }
+    }
+    Ok(open.into_iter().map(|(id, _, question)| (id, question)).collect())
+}
+
+/// Which question is meant, and what is left as the answer.
+fn choose<'a>(
+    open: &'a [(QuestionId, Question)],
+    given: &'a [String],
+) -> Result<(&'a QuestionId, &'a Question, &'a [String]), Failure> {
+    let named = given.split_first().and_then(|(first, rest)| {
+        let (id, question) = open.iter().find(|(id, _)| id.as_str() == first.as_str())?;
+        (!rest.is_empty()).then_some((id, question, rest))
+    });
+    match (named, open) {
+        (Some(chosen), _) => Ok(chosen),
+        (None, [(id, question)]) => Ok((id, question, given)),
+        (None, []) => Err(Failure::Failed("the session has no open question".to_owned())),
+        (None, several) => {
+            let texts: Vec<_> = several.iter().map(|(id, q)| show::question_text(id, q)).collect();
+            Err(Failure::Usage(format!(
+                "several questions are open; name the one you answer first\n\n{}",
+                texts.join("\n\n")
+            )))
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! `atomic resume`: take a session up again.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use atomic_event::{Created, Event};
+use atomic_runner::{ResumeOptions, Run, Settings};
+use atomic_session::Session;
+use atomic_workflow::builtin;
+
+use super::run::{see_through, somebody_is_there};
+use crate::args::{OutputArgs, ResumeArgs, SettingsArgs};
+use crate::failure::{Failure, exit_code};
+use crate::stage;
+
+pub(crate) fn resume(args: &ResumeArgs) -> Result<ExitCode, Failure> {
+    let dir = super::find_session(&args.session)?;
+    resume_in(dir, args.instruction.clone(), &args.settings, &args.output)
+}
+
+/// Resumes the session in this folder.
+pub(crate) fn resume_in(
+    dir: PathBuf,
+    instruction: Option<String>,
+    given: &SettingsArgs,
+    output: &OutputArgs,
+) -> Result<ExitCode, Failure> {
+    let created = first_fact(&dir)?;
+    let mut known: Settings = serde_json::from_value(created.settings.clone()).unwrap_or_default();
+    let somebody = somebody_is_there(output);
+    given.apply(&mut known, somebody);
+    let stage = stage::stage(created.backend.as_str(), known.script.as_deref())?;
+    let options = ResumeOptions { instruction };
+    let find = |name: &str| builtin::find(name).map_err(|error| error.to_string());
+    let adjust = |settings: &mut Settings| given.apply(settings, somebody);
+    let ended = see_through(output, || Ok(Run::resume(stage, dir, options, find, adjust)?))?;
+    Ok(ExitCode::from(exit_code(&ended.outcome)))
+}
+
+/// What the session in this folder is about.
+pub(crate) fn first_fact(dir: &Path) -> Result<Created, Failure> {
+    let mut facts = Session::read_only(stage::disk(), dir)?;
+    match facts.next().transpose()?.map(|envelope| envelope.event) {
+        Some(Event::SessionCreated(created)) => Ok(*created),
+        _ => Err(Failure::Failed(format!("there is no session in {}", dir.display()))),
+    }
+}

@@ -1,0 +1,85 @@
+//! `atomic run`: start a workflow and see it through.
+
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use atomic_event::Intent;
+use atomic_runner::{Ended, Run, Settings, Show, StartRequest, read_prompt};
+use atomic_workflow::builtin;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+use crate::args::{OutputArgs, RunArgs};
+use crate::failure::{Failure, exit_code};
+use crate::{show, stage};
+
+/// Whether a person can see questions and answer them here.
+pub(crate) fn somebody_is_there(output: &OutputArgs) -> bool {
+    !output.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+    let workflow = builtin::find(&args.workflow)?;
+    let workspace = std::env::current_dir()
+        .map_err(|error| Failure::Failed(format!("the current folder cannot be used: {error}")))?;
+    let prompt = read_prompt(&args.prompt, &workspace, &workflow.name)?;
+    let mut settings = Settings::default();
+    args.settings.apply(&mut settings, somebody_is_there(&args.output));
+    let stage = stage::stage(&args.backend, settings.script.as_deref())?;
+    let request = StartRequest { workflow, prompt, workspace, model: args.model.clone(), settings };
+    let ended = see_through(&args.output, || Ok(Run::start(stage, request)?))?;
+    Ok(ExitCode::from(exit_code(&ended.outcome)))
+}
+
+/// Starts a run and carries it to its end, showing what happens and passing on what the user wants.
+pub(crate) fn see_through(
+    output: &OutputArgs,
+    start: impl FnOnce() -> Result<(Run, Show), Failure>,
+) -> Result<Ended, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Failed(format!("the program could not start: {error}")))?;
+    runtime.block_on(async {
+        let (intents, wishes) = mpsc::channel(16);
+        // Before anything is started, so that no signal finds us unprepared.
+        listen_for_signals(intents.clone())
+            .map_err(|error| Failure::Failed(format!("signals cannot be caught: {error}")))?;
+        let (run, shown) = start()?;
+        let printer = show::spawn(output, shown, run.dir().to_owned(), intents);
+        let ended = run.drive(wishes).await;
+        let printed = tokio::task::spawn_blocking(move || printer.finish());
+        let _ = printed.await;
+        let ended = ended?;
+        show::farewell(output, &ended);
+        Ok(ended)
+    })
+}
+
+/// The first signal pauses; a second Ctrl+C ends us at once, and the guards end the rest.
+fn listen_for_signals(intents: mpsc::Sender<Intent>) -> std::io::Result<()> {
+    let kinds = [
+        (SignalKind::interrupt(), "Ctrl+C"),
+        (SignalKind::terminate(), "SIGTERM"),
+        (SignalKind::hangup(), "the terminal was closed"),
+    ];
+    for (kind, reason) in kinds {
+        let mut signals = signal(kind)?;
+        let intents = intents.clone();
+        tokio::spawn(async move {
+            let mut pausing = false;
+            while signals.recv().await.is_some() {
+                if pausing && kind == SignalKind::interrupt() {
+                    std::process::exit(130);
+                }
+                pausing = true;
+                let pause = Intent::Pause { reason: reason.to_owned() };
+                let sent = intents.send_timeout(pause, Duration::from_millis(100));
+                let _ = sent.await;
+            }
+        });
+    }
+    Ok(())
+}

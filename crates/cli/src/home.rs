@@ -1,0 +1,19 @@
+//! Where things are that belong to the user and not to a project.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use atomic_session::{Disk, Index};
+
+/// The folder for everything of ours: `ATOMIC_HOME`, else `.atomic` in the home folder.
+fn folder() -> Option<PathBuf> {
+    let given = std::env::var_os("ATOMIC_HOME").filter(|v| !v.is_empty()).map(PathBuf::from);
+    let home = std::env::var_os("HOME").filter(|v| !v.is_empty()).map(PathBuf::from);
+    given.or_else(|| Some(home?.join(".atomic")))
+}
+
+/// The list of all sessions; without a home folder there is none.
+pub(crate) fn index(disk: &Arc<dyn Disk>) -> Option<Arc<Index>> {
+    let path = folder()?.join("sessions-index.jsonl");
+    Some(Arc::new(Index::new(Arc::clone(disk), path)))
+}

@@ -1,0 +1,121 @@
+//! For a terminal: what happens above, and below it the task list as it stands.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use atomic_event::{Delta, Envelope, Event, Intent, StepId};
+use console::{Term, measure_text_width, truncate_str};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tokio::sync::mpsc;
+
+use super::ask::{self, Open};
+use super::plain::Plain;
+use super::{FrontEnd, task_lines};
+use crate::commands::run::somebody_is_there;
+
+/// Lines above, bars below.
+pub(super) struct Live {
+    session: PathBuf,
+    lines: Plain,
+    bars: MultiProgress,
+    whole: ProgressBar,
+    tasks: Vec<ProgressBar>,
+    running: BTreeMap<StepId, String>,
+    open: Open,
+}
+
+impl Live {
+    pub(super) fn new(session: PathBuf, intents: mpsc::Sender<Intent>) -> Self {
+        let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stdout_with_hz(10));
+        let whole = bars.add(ProgressBar::new(0));
+        whole.set_style(style("{spinner} [{bar:24}] {pos}/{len} tasks · {elapsed} · {msg}"));
+        whole.enable_steady_tick(Duration::from_millis(120));
+        let open = Open::default();
+        if somebody_is_there(&crate::args::OutputArgs::default()) {
+            ask::listen(Open::clone(&open), intents);
+        }
+        let lines = Plain::default();
+        Self { session, lines, bars, whole, tasks: vec![], running: BTreeMap::new(), open }
+    }
+
+    /// Brings the bars up to date with the task file and the steps that run.
+    fn refresh(&mut self) {
+        let width = usize::from(Term::stdout().size().1).max(20) - 1;
+        let lines = task_lines(&self.session);
+        while self.tasks.len() < lines.len() {
+            let bar = self.bars.add(ProgressBar::new_spinner());
+            bar.set_style(style("{msg}"));
+            self.tasks.push(bar);
+        }
+        for (bar, line) in self.tasks.iter().zip(&lines) {
+            bar.set_message(fit(line, width));
+        }
+        let done = lines.iter().filter(|line| line.contains('✓')).count();
+        self.whole.set_length(lines.len() as u64);
+        self.whole.set_position(done as u64);
+        let running: Vec<&str> = self.running.values().map(String::as_str).collect();
+        self.whole.set_message(fit(&running.join(", "), width.saturating_sub(60)));
+    }
+
+    fn note_running(&mut self, event: &Event) {
+        match event {
+            Event::StepStarted(started) if started.workspace.is_some() => {
+                let item = started.step.item().map(|item| format!(" {item}"));
+                let name = format!("{}{}", started.step.node(), item.unwrap_or_default());
+                self.running.insert(started.step.clone(), name);
+            }
+            Event::StepFinished { step, .. } | Event::StepFailed { step, .. } => {
+                self.running.remove(step);
+            }
+            _ => {}
+        }
+    }
+
+    fn note_question(&self, event: &Event) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Event::QuestionAsked { id, question, .. } => open.push((id.clone(), question.clone())),
+            Event::QuestionAnswered(answered) => open.retain(|(id, _)| *id != answered.id),
+            _ => {}
+        }
+    }
+}
+
+impl FrontEnd for Live {
+    fn fact(&mut self, envelope: &Envelope) -> io::Result<()> {
+        for line in self.lines.lines(envelope) {
+            self.bars.println(line)?;
+        }
+        self.note_question(&envelope.event);
+        self.note_running(&envelope.event);
+        self.refresh();
+        Ok(())
+    }
+
+    fn delta(&mut self, _: &Delta) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The bars go; what is left is printed as plain lines.
+    fn end(&mut self) -> io::Result<()> {
+        self.whole.finish_and_clear();
+        for bar in &self.tasks {
+            bar.finish_and_clear();
+        }
+        self.bars.clear()
+    }
+}
+
+fn fit(line: &str, width: usize) -> String {
+    if measure_text_width(line) <= width {
+        return line.to_owned();
+    }
+    truncate_str(line, width, "…").into_owned()
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}

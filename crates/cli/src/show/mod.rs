@@ -1,0 +1,189 @@
+//! Front ends: what happens, for a terminal, a pipe, or another program.
+
+mod ask;
+mod json;
+mod live;
+pub(crate) mod plain;
+pub(crate) mod timeline;
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _, Write};
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+
+use atomic_event::{Delta, Envelope, Intent, Question, QuestionId};
+use atomic_runner::{Ended, Outcome, Show, Shown};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::args::OutputArgs;
+use crate::paint;
+
+/// Shows what happens in some way.
+trait FrontEnd {
+    /// A fact.
+    fn fact(&mut self, envelope: &Envelope) -> io::Result<()>;
+    /// Something to show and forget.
+    fn delta(&mut self, delta: &Delta) -> io::Result<()>;
+    /// There is nothing more.
+    fn end(&mut self) -> io::Result<()>;
+}
+
+/// The thread that shows things, so that a slow reader never holds the run up.
+#[derive(Debug)]
+pub(crate) struct Printer(JoinHandle<()>);
+
+impl Printer {
+    /// Waits until everything is shown.
+    pub(crate) fn finish(self) {
+        let _ = self.0.join();
+    }
+}
+
+/// Starts showing what happens.
+pub(crate) fn spawn(
+    output: &OutputArgs,
+    show: Show,
+    session: PathBuf,
+    intents: mpsc::Sender<Intent>,
+) -> Printer {
+    let json = output.json.then_some(output.deltas);
+    Printer(std::thread::spawn(move || {
+        let mut front: Box<dyn FrontEnd> = match json {
+            Some(deltas) => Box::new(json::Lines { deltas }),
+            None if io::stdout().is_terminal() => {
+                Box::new(live::Live::new(session, intents.clone()))
+            }
+            None => Box::new(plain::Plain::default()),
+        };
+        let reason = match print_all(front.as_mut(), show) {
+            Ok(()) => return,
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                "nobody reads our output".to_owned()
+            }
+            Err(error) => format!("the output cannot be written: {error}"),
+        };
+        // Nobody sees what we do any more: save everything and stop.
+        let _ = intents.blocking_send(Intent::Pause { reason });
+    }))
+}
+
+fn print_all(front: &mut dyn FrontEnd, mut show: Show) -> io::Result<()> {
+    while let Some(shown) = show.next_blocking() {
+        match shown {
+            Shown::Fact(envelope) => front.fact(&envelope)?,
+            Shown::Delta(delta) => front.delta(&delta)?,
+        }
+    }
+    front.end()
+}
+
+/// The last words of a run.
+pub(crate) fn farewell(output: &OutputArgs, ended: &Ended) {
+    if output.json {
+        return;
+    }
+    let name = workflow_name(&ended.dir);
+    for line in task_lines(&ended.dir) {
+        paint::line(&line);
+    }
+    match &ended.outcome {
+        Outcome::Completed => {
+            if let Some(text) = final_text(&ended.dir) {
+                paint::line(&text);
+            }
+            paint::line(&format!("Completed {name} session: {}", ended.session));
+        }
+        Outcome::Failed { error, .. } => {
+            paint::line(&format!("Failed {name} session: {}", ended.session));
+            paint::complain(&error.message);
+            paint::line(&resume_line(ended));
+        }
+        Outcome::Waiting(questions) => {
+            for (id, question) in questions {
+                paint::line(&format!("\n{}", question_text(id, question)));
+            }
+            paint::line(&format!("\nWaiting {name} session: {}", ended.session));
+            paint::line(&format!("Answer with: atomic answer {} --resume <answer>", ended.session));
+        }
+        Outcome::Paused => {
+            paint::line(&format!("Paused {name} session: {}", ended.session));
+            paint::line(&resume_line(ended));
+        }
+    }
+}
+
+fn resume_line(ended: &Ended) -> String {
+    format!("Resume with: atomic resume {}", ended.session)
+}
+
+/// The workflow's name, as a proper name.
+pub(crate) fn proper_name(workflow: &str) -> String {
+    let mut letters = workflow.chars();
+    let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}", letters.as_str())
+}
+
+fn workflow_name(session: &Path) -> String {
+    let created = crate::commands::resume::first_fact(session);
+    created.map_or_else(|_| String::new(), |created| proper_name(created.workflow.as_str()))
+}
+
+/// What the last step of a run returned, when that is a text.
+fn final_text(session: &Path) -> Option<String> {
+    let facts = atomic_session::Session::read_only(crate::stage::disk(), session).ok()?;
+    let results = facts.filter_map(|fact| match fact.ok()?.event {
+        atomic_event::Event::StepFinished { result, .. } => Some(result.output),
+        _ => None,
+    });
+    results.last()?.as_str().map(str::to_owned)
+}
+
+/// The task list of a session as lines.
+pub(crate) fn task_lines(session: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(session.join("tasks.json")).unwrap_or_default();
+    let rows: Vec<Value> = serde_json::from_str(&text).unwrap_or_default();
+    let field =
+        |row: &Value, key: &str| row.get(key).and_then(Value::as_str).unwrap_or("").to_owned();
+    rows.iter()
+        .map(|row| {
+            let status = field(row, "status");
+            let mut line =
+                format!("{} {} {}", paint::mark(&status), field(row, "id"), field(row, "content"));
+            let blockers = row.get("blockedBy").and_then(Value::as_array).into_iter().flatten();
+            let blockers: Vec<&str> = blockers.filter_map(Value::as_str).collect();
+            if !blockers.is_empty() && status != "completed" {
+                let _ = write!(line, " › blocked by {}", blockers.join(", "));
+            }
+            if status == "failed" {
+                let _ = write!(line, " — {}", field(row, "error"));
+            }
+            line
+        })
+        .collect()
+}
+
+/// A question as a person reads it.
+pub(crate) fn question_text(id: &QuestionId, question: &Question) -> String {
+    let mut text = format!("? {id}");
+    if !question.header.is_empty() {
+        let _ = write!(text, " [{}]", question.header);
+    }
+    let _ = write!(text, " {}", question.question);
+    for (number, option) in (1..).zip(&question.options) {
+        let _ = write!(text, "\n  {number}. {}", option.label);
+        if !option.description.is_empty() {
+            let _ = write!(text, " — {}", option.description);
+        }
+    }
+    if question.options.is_empty() || question.free_text {
+        text.push_str("\n  (or answer in your own words)");
+    }
+    text
+}
+
+/// Writes a line and makes sure it is out.
+fn write_line(mut out: impl Write, line: &str) -> io::Result<()> {
+    writeln!(out, "{line}")?;
+    out.flush()
+}

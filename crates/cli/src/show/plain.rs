@@ -1,0 +1,120 @@
+//! For a pipe: what happens, in plain lines.
+
+use std::io;
+
+use atomic_event::{Delta, Ending, Envelope, Event, How, Moment, Report, Started};
+
+use super::{FrontEnd, proper_name, question_text, write_line};
+
+/// Turns facts into lines.
+#[derive(Debug, Default)]
+pub(crate) struct Plain {
+    start: Option<Moment>,
+}
+
+impl Plain {
+    /// What a person wants to know of a fact.
+    pub(crate) fn lines(&mut self, envelope: &Envelope) -> Vec<String> {
+        let start = *self.start.get_or_insert(envelope.at);
+        let millis = envelope.at.millis_since(start);
+        let time = format!("[{:>6}.{}s]", millis / 1_000, millis % 1_000 / 100);
+        let text = describe(&envelope.event);
+        text.lines().map(|line| format!("{time} {line}")).collect()
+    }
+}
+
+impl FrontEnd for Plain {
+    fn fact(&mut self, envelope: &Envelope) -> io::Result<()> {
+        for line in self.lines(envelope) {
+            write_line(io::stdout().lock(), &line)?;
+        }
+        Ok(())
+    }
+
+    fn delta(&mut self, _: &Delta) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A fact in words; nothing for those that are only of use to us.
+pub(super) fn describe(event: &Event) -> String {
+    match event {
+        Event::SessionCreated(created) => {
+            let name = proper_name(created.workflow.as_str());
+            format!("Started {name} session: {}", created.session)
+        }
+        Event::SessionResumed(resumed) if resumed.revived => {
+            "Resumed; what had failed gets another chance".to_owned()
+        }
+        Event::SessionResumed(_) => "Resumed".to_owned(),
+        Event::StepStarted(started) => describe_start(started),
+        Event::StepReported { step, report, .. } => match report {
+            Report::ToolUsed(tool) if tool.tool == "check" => {
+                let verdict = if tool.ok { "passes" } else { "FAILS" };
+                format!("  {step} `{}` {verdict}", tool.summary)
+            }
+            Report::ToolUsed(tool) if !tool.ok => {
+                format!("  {step} {} {} failed", tool.tool, tool.summary)
+            }
+            Report::ToolUsed(_) | Report::Said { .. } | Report::Spent(_) => String::new(),
+        },
+        Event::StepFinished { step, result, .. } => {
+            let field = |name: &str| result.output.get(name).and_then(|v| v.as_str());
+            match (field("status"), field("summary"), field("refused")) {
+                (Some(status), Some(summary), _) if step.node() == "settle" => {
+                    let item = step.item().unwrap_or_default();
+                    format!("  {item} {status}: {}", first_line(summary))
+                }
+                (_, _, Some(problem)) => format!("  the plan goes back: {problem}"),
+                _ => String::new(),
+            }
+        }
+        Event::StepFailed { step, error, .. } => format!("  {step} failed: {}", error.message),
+        Event::StepLost { step, reason, .. } => format!("  {step} was cut off: {reason}"),
+        Event::QuestionAsked { id, question, .. } => question_text(id, question),
+        Event::QuestionAnswered(answered) => {
+            let by = match answered.by {
+                atomic_event::AnsweredBy::Person => "",
+                atomic_event::AnsweredBy::Policy => " (by policy, nobody was asked)",
+            };
+            format!("  answer to {}: {}{by}", answered.id, answered.answer.text())
+        }
+        Event::Instructed { text } => format!("User instruction: {text}"),
+        Event::Noted { text } => format!("note: {text}"),
+        Event::RunPaused { reason } => format!("Paused: {reason}"),
+        Event::RunWaiting { .. } => "Waiting for an answer".to_owned(),
+        Event::RunFinished { ending: Ending::Completed } => "Completed".to_owned(),
+        Event::RunFinished { ending: Ending::Failed { error, .. } } => {
+            format!("Failed: {}", error.message)
+        }
+        Event::ConversationOpened { .. }
+        | Event::BranchChosen { .. }
+        | Event::AnswerDelivered { .. }
+        | Event::StatePatched { .. }
+        | Event::Unknown(_) => String::new(),
+    }
+}
+
+fn describe_start(started: &Started) -> String {
+    let Some(description) = &started.description else { return String::new() };
+    let how = match started.how {
+        How::First => "",
+        How::Retried => " (once more)",
+        How::Continued => " (continued where it was cut off)",
+        How::RunAgain => " (run again after it was cut off)",
+        How::Revived => " (another chance)",
+    };
+    // Functions take no time; what they lead to is shown.
+    if started.workspace.is_none() {
+        return String::new();
+    }
+    format!("{} {description}{how}", started.step)
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}

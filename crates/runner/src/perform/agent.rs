@@ -1,0 +1,239 @@
+//! A step that an agent carries out: one turn, and one more when its end is not what was asked for.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use atomic_backend::{BackendError, Conversation, OpenRequest, Turn};
+use atomic_event::{Answer, Delta, Event, How, Question, StepError, StepResult, Stop, TurnEvent};
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::{AgentJob, BackendQuestion, Message, Outcome, Performer, told_to_stop};
+
+/// How a turn ended for us.
+enum Told {
+    Text(String),
+    Outcome(Outcome),
+}
+
+impl Performer {
+    pub(super) async fn turn(&mut self, job: AgentJob) -> Outcome {
+        let mut orders = self.orders.clone();
+        let tree = std::sync::Arc::clone(&self.tree);
+        let _shared = tokio::select! {
+            permit = tree.read() => permit,
+            order = told_to_stop(&mut orders) => return self.outcome_of(&order),
+        };
+        let (conversation, prompt) = match self.open(&job).await {
+            Ok(opened) => opened,
+            Err(error) => return Outcome::Failed(error.into()),
+        };
+        let opened = Event::ConversationOpened {
+            step: self.step.clone(),
+            attempt: self.attempt,
+            backend: self.backend.id(),
+            conversation: conversation.id(),
+            shared: job.shared,
+        };
+        let outcome = if self.confirm(opened).await {
+            self.converse(conversation.as_ref(), &job, prompt).await
+        } else {
+            Outcome::Stopped
+        };
+        conversation.close().await;
+        outcome
+    }
+
+    /// Opens the conversation, and says what to send first. A conversation that is gone is
+    /// replaced by a new one, once, and that is said.
+    async fn open(&self, job: &AgentJob) -> Result<(Box<dyn Conversation>, String), BackendError> {
+        let request = OpenRequest {
+            agent: job.agent.clone(),
+            system_prompt: job.system_prompt.clone(),
+            model: self.model.clone(),
+            workspace: self.workspace.clone(),
+            resume: job.resume.clone(),
+            questions: job.questions,
+            marker: self.marker.clone(),
+        };
+        match self.backend.open(request.clone()).await {
+            Ok(conversation) => Ok((conversation, first_prompt(job, job.how))),
+            Err(gone @ BackendError::ConversationGone { .. }) => {
+                let text = format!("{gone}; {} starts again in a new one", self.step);
+                self.say(Event::Noted { text }).await;
+                let conversation =
+                    self.backend.open(OpenRequest { resume: None, ..request }).await?;
+                Ok((conversation, first_prompt(job, How::RunAgain)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn converse(
+        &self,
+        conversation: &dyn Conversation,
+        job: &AgentJob,
+        prompt: String,
+    ) -> Outcome {
+        let first = match self.send(conversation, prompt).await {
+            Told::Text(text) => text,
+            Told::Outcome(outcome) => return outcome,
+        };
+        let problem = match read(job, &first) {
+            Ok(output) => return Outcome::Finished(StepResult { output, ..StepResult::default() }),
+            Err(problem) => problem,
+        };
+        let second = match self.send(conversation, problem.clone()).await {
+            Told::Text(text) => text,
+            Told::Outcome(outcome) => return outcome,
+        };
+        match read(job, &second) {
+            Ok(output) => Outcome::Finished(StepResult { output, ..StepResult::default() }),
+            Err(_) if first.trim().is_empty() && second.trim().is_empty() => {
+                let message = format!("{} ended its turn twice without saying anything", job.agent);
+                Outcome::Failed(StepError::new("silent", message))
+            }
+            Err(problem) => {
+                let message =
+                    format!("{} did not answer as it was asked to, twice: {problem}", job.agent);
+                Outcome::Failed(StepError::new("no_report", message).with_detail(second))
+            }
+        }
+    }
+
+    /// Sends one prompt and reports the turn to its end.
+    async fn send(&self, conversation: &dyn Conversation, prompt: String) -> Told {
+        let mut turn = match conversation.send(prompt).await {
+            Ok(turn) => turn,
+            Err(error) => return Told::Outcome(Outcome::Failed(error.into())),
+        };
+        let mut orders = self.orders.clone();
+        let mut deadline = Instant::now() + self.timeout;
+        loop {
+            let event = tokio::select! {
+                event = turn.recv() => event,
+                order = told_to_stop(&mut orders) => {
+                    self.interrupt(conversation, &mut turn).await;
+                    return Told::Outcome(self.outcome_of(&order));
+                }
+                () = tokio::time::sleep_until(deadline) => {
+                    self.interrupt(conversation, &mut turn).await;
+                    let secs = self.timeout.as_secs();
+                    let message = format!("the agent's turn took longer than {secs} s and was stopped");
+                    return Told::Outcome(Outcome::Failed(StepError::new("timeout", message)));
+                }
+            };
+            match event {
+                Some(TurnEvent::Typed { text }) => {
+                    let step = self.step.clone();
+                    let _ = self.messages.send(Message::Typed(Delta::Typed { step, text })).await;
+                }
+                Some(TurnEvent::Reported(report)) => {
+                    let (step, attempt) = (self.step.clone(), self.attempt);
+                    self.say(Event::StepReported { step, attempt, report }).await;
+                }
+                Some(TurnEvent::Asked { id, question }) => {
+                    let asked = Instant::now();
+                    if let Err(outcome) = self.ask(conversation, &mut turn, id, question).await {
+                        return Told::Outcome(outcome);
+                    }
+                    // The time a person takes is not the agent's.
+                    deadline += asked.elapsed();
+                }
+                Some(TurnEvent::Ended(Stop::Done { text })) => return Told::Text(text),
+                Some(TurnEvent::Ended(Stop::Interrupted)) => {
+                    let message = "the agent's turn was interrupted from outside";
+                    return Told::Outcome(Outcome::Failed(StepError::new("interrupted", message)));
+                }
+                Some(TurnEvent::Ended(Stop::Failed(error))) => {
+                    return Told::Outcome(Outcome::Failed(error));
+                }
+                None => {
+                    let message = "the agent's turn broke off without an end";
+                    return Told::Outcome(Outcome::Failed(StepError::new("exited", message)));
+                }
+            }
+        }
+    }
+
+    async fn ask(
+        &self,
+        conversation: &dyn Conversation,
+        turn: &mut Turn,
+        id: BackendQuestion,
+        question: Question,
+    ) -> Result<(), Outcome> {
+        let mut orders = self.orders.clone();
+        let (reply, answer) = oneshot::channel();
+        let asked = Message::Asked { step: self.step.clone(), question, reply };
+        if self.messages.send(asked).await.is_err() {
+            return Err(Outcome::Stopped);
+        }
+        let answer: Answer = tokio::select! {
+            answer = answer => match answer {
+                Ok(answer) => answer,
+                Err(_) => {
+                    self.interrupt(conversation, turn).await;
+                    let message = "it asked a question, and questions are not allowed here";
+                    return Err(Outcome::Failed(StepError::new("question", message)));
+                }
+            },
+            order = told_to_stop(&mut orders) => {
+                self.interrupt(conversation, turn).await;
+                return Err(self.outcome_of(&order));
+            }
+        };
+        conversation.answer(id, answer).await.map_err(|error| Outcome::Failed(error.into()))
+    }
+
+    /// Interrupts the turn and waits for its end; [`Conversation::close`] ends what does not.
+    async fn interrupt(&self, conversation: &dyn Conversation, turn: &mut Turn) {
+        let ended = async {
+            conversation.interrupt().await;
+            while let Some(event) = turn.recv().await {
+                if matches!(event, TurnEvent::Ended(_)) {
+                    break;
+                }
+            }
+        };
+        let _ = tokio::time::timeout(Duration::from_millis(500), ended).await;
+    }
+}
+
+/// What to send first.
+fn first_prompt(job: &AgentJob, how: How) -> String {
+    let mut prompt = match how {
+        How::First | How::Retried | How::Revived => job.prompt.clone(),
+        How::RunAgain => format!(
+            "{}\n\nAn attempt at this was cut off before it ended. Part of the work may be in the \
+             files already; look before you begin.",
+            job.prompt
+        ),
+        How::Continued => format!(
+            "Your turn was cut off. You were working on:\n\n{}\n\nPart of it may be in the files \
+             already. See how things stand, finish it, and end the way you were asked to.",
+            job.subject
+        ),
+    };
+    for (question, answer) in &job.answers {
+        let _ = write!(
+            prompt,
+            "\n\nYou asked: {}\nThe user's answer: {}",
+            question.question,
+            answer.text()
+        );
+    }
+    prompt
+}
+
+/// Turns the final text into the output; the error is what to tell the agent.
+fn read(job: &AgentJob, text: &str) -> Result<Value, String> {
+    match job.parse {
+        Some(parse) => parse(text),
+        None if text.trim().is_empty() => {
+            Err("You ended without an answer. Please answer.".to_owned())
+        }
+        None => Ok(Value::String(text.to_owned())),
+    }
+}

@@ -1,0 +1,169 @@
+//! The files people read, made from facts.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use atomic_event::{Envelope, Event};
+use atomic_session::{SessionStatus, SessionSummary, TaskCount, TaskRow, TaskStatus};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::book::lane;
+use crate::run::{Run, RunError};
+
+/// The summary is written at most this often, because writing it costs more than a step does.
+const SUMMARY_EVERY: Duration = Duration::from_millis(250);
+
+/// What the files say already.
+#[derive(Debug, Default)]
+pub(crate) struct Projection {
+    /// The list the task file was last made from, and the items that ran then.
+    tasks: Option<(Arc<Value>, BTreeSet<String>)>,
+    count: TaskCount,
+    /// When the summary is to be written.
+    due: Option<Instant>,
+}
+
+impl Projection {
+    /// Something has changed.
+    pub(crate) fn touch(&mut self) {
+        self.due.get_or_insert_with(|| Instant::now() + SUMMARY_EVERY);
+    }
+
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.due.is_some()
+    }
+
+    /// Waits until the summary is to be written.
+    pub(crate) fn due(&self) -> impl Future<Output = ()> + use<> {
+        let due = self.due.unwrap_or_else(Instant::now);
+        async move { tokio::time::sleep_until(due).await }
+    }
+}
+
+impl Run {
+    /// Brings every file up to date.
+    pub(crate) fn project_all(&mut self) -> Result<(), RunError> {
+        self.project_tasks()?;
+        self.projection.due = None;
+        let (Some(created_at), Some(last_updated)) = (self.book.created_at, self.book.last) else {
+            return Ok(());
+        };
+        let created = &self.created;
+        let spent = self.book.spent;
+        let summary = SessionSummary {
+            session_id: created.session.clone(),
+            workflow: created.workflow.clone(),
+            prompt: created.prompt.clone(),
+            original_prompt: created.original_prompt.clone(),
+            status: self.book.status,
+            created_at,
+            last_updated,
+            iteration: self.book.iteration,
+            backend: created.backend.clone(),
+            model: created.model.clone(),
+            tasks: self.projection.count,
+            cost_usd: spent.cost_usd.filter(|_| !spent.cost_unknown),
+            pr_url: None,
+            pr_branch: None,
+        };
+        Ok(self.session.write_summary(&summary)?)
+    }
+
+    /// Writes the task list when it has changed, before anybody who reads it is started.
+    pub(crate) fn project_tasks(&mut self) -> Result<(), RunError> {
+        let state = self.machine.newest();
+        let Some(list) = state.get("tasks") else { return Ok(()) };
+        let running: BTreeSet<String> =
+            self.book.open.keys().filter_map(atomic_event::StepId::item).collect();
+        if let Some((known, ran)) = &self.projection.tasks
+            && Arc::ptr_eq(known, list)
+            && *ran == running
+        {
+            return Ok(());
+        }
+        let rows = task_rows(list, &running);
+        if rows.is_empty() && self.projection.tasks.is_none() {
+            return Ok(());
+        }
+        self.projection.count = TaskCount {
+            done: rows.iter().filter(|row| row.status == TaskStatus::Completed).count(),
+            total: rows.len(),
+        };
+        self.projection.tasks = Some((Arc::clone(list), running));
+        if let Some(kept) = self.session.write_tasks(&rows)? {
+            let path = kept.path.display();
+            self.complain(&format!("tasks.json was changed by somebody else; kept as {path}"));
+        }
+        Ok(())
+    }
+
+    /// Adds what a finished step has to say to `progress.txt`.
+    pub(crate) fn project_progress(&mut self, envelope: &Envelope) -> Result<(), RunError> {
+        let (heading, text) = match &envelope.event {
+            Event::StepFinished { step, result, .. } => {
+                let Some(entry) = result.output.get("progress") else { return Ok(()) };
+                let field =
+                    |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
+                let iteration = self.book.iterations.get(lane(step));
+                let iteration = iteration.unwrap_or(&self.book.iteration).to_string();
+                let time = envelope.at.to_string();
+                let filled = |text: &str| text.replace("{n}", &iteration).replace("{time}", &time);
+                (filled(field("heading")), filled(field("text")))
+            }
+            Event::Instructed { text } => {
+                (format!("## User instruction ({})", envelope.at), text.clone())
+            }
+            _ => return Ok(()),
+        };
+        self.session.append_progress(&heading, &format!("{heading}\n\n{text}\n"))?;
+        Ok(())
+    }
+
+    /// Whether the session can be taken up again, and whether that is another chance.
+    pub(crate) fn resumable(status: SessionStatus) -> Result<bool, &'static str> {
+        match status {
+            SessionStatus::Completed => Err("is completed; there is nothing left to do"),
+            SessionStatus::Failed => Ok(true),
+            SessionStatus::Running | SessionStatus::Paused | SessionStatus::Waiting => Ok(false),
+        }
+    }
+}
+
+/// The task list as people see it.
+fn task_rows(list: &Value, running: &BTreeSet<String>) -> Vec<TaskRow> {
+    let Some(list) = list.as_array() else { return vec![] };
+    let text = |row: &Value, key: &str| row.get(key).and_then(Value::as_str).map(str::to_owned);
+    let status = |row: &Value| match row.get("status").and_then(Value::as_str) {
+        Some("completed" | "skipped") => TaskStatus::Completed,
+        Some("failed") => TaskStatus::Failed,
+        Some("in_progress") => TaskStatus::InProgress,
+        _ => TaskStatus::Pending,
+    };
+    let done: BTreeSet<String> = list
+        .iter()
+        .filter(|row| status(row) == TaskStatus::Completed)
+        .filter_map(|row| text(row, "id"))
+        .collect();
+    list.iter()
+        .filter_map(|row| {
+            let id = text(row, "id")?;
+            let blockers = row.get("blockedBy").and_then(Value::as_array).into_iter().flatten();
+            let blocked_by = blockers
+                .filter_map(|blocker| blocker.as_str())
+                .filter(|blocker| !done.contains(*blocker))
+                .map(str::to_owned)
+                .collect();
+            let status = if running.contains(&id) { TaskStatus::InProgress } else { status(row) };
+            Some(TaskRow {
+                content: text(row, "content").unwrap_or_default(),
+                active_form: text(row, "activeForm").unwrap_or_default(),
+                error: text(row, "error").filter(|_| status != TaskStatus::Completed),
+                id,
+                status,
+                blocked_by,
+            })
+        })
+        .collect()
+}

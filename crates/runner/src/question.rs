@@ -1,0 +1,199 @@
+//! Questions: asked once, answered once, delivered once, whoever asks and whoever answers.
+
+use std::collections::VecDeque;
+
+use atomic_event::{
+    Answer, Answered, AnsweredBy, Choice, Event, Question, QuestionId, StepId, StepResult,
+};
+use atomic_graph::Kind;
+use atomic_workflow::Action;
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use crate::book::Book;
+use crate::run::{Run, RunError};
+use crate::settings::OnQuestion;
+
+const RUN_AGAIN: &str = "Run it again";
+const GIVE_UP: &str = "Treat it as failed";
+
+/// An answer and the agent that waits for it.
+pub(crate) type Reply = (oneshot::Sender<Answer>, Answer);
+
+/// What to ask about a step that was cut off and may have had effects.
+pub(crate) fn about_lost(step: &StepId) -> Question {
+    let option = |label: &str, description: &str| Choice {
+        label: label.to_owned(),
+        description: description.to_owned(),
+    };
+    Question {
+        question: format!("{step} was cut off and may have done part of its work. What now?"),
+        header: "Cut off".to_owned(),
+        options: vec![
+            option(RUN_AGAIN, "Do the step again from its start"),
+            option(GIVE_UP, "Go on as if it had failed"),
+        ],
+        ..Question::default()
+    }
+}
+
+/// What the machine has to know about an answer: whether a lost step is run again.
+pub(crate) fn answer_about_lost(book: &Book, event: &Event) -> Option<(StepId, bool)> {
+    let Event::QuestionAnswered(answered) = event else { return None };
+    let asked = book.questions.get(&answered.id).filter(|asked| asked.about_lost)?;
+    let again = answered.answer.chosen.iter().any(|label| label == RUN_AGAIN);
+    Some((asked.step.clone(), again))
+}
+
+/// What a question of the workflow returns: the label or text, or a list where several may be
+/// picked.
+pub(crate) fn result_of(question: &Question, answer: &Answer) -> StepResult {
+    let several = question.multi_select;
+    StepResult::output(if several { json!(answer.chosen) } else { json!(answer.text()) })
+}
+
+impl Run {
+    /// The name of the next question; those in `events` are asked already.
+    pub(crate) fn next_question<'e>(
+        &self,
+        events: impl IntoIterator<Item = &'e Event>,
+    ) -> QuestionId {
+        let asked = events.into_iter().filter(|e| matches!(e, Event::QuestionAsked { .. })).count();
+        QuestionId::from(format!("q{}", self.book.asked_so_far + asked as u64 + 1))
+    }
+
+    /// The facts of a question, and of its answer when a policy gives it.
+    pub(crate) fn asked(&self, id: &QuestionId, step: &StepId, question: Question) -> Vec<Event> {
+        let recommended = question.recommended().map(|choice| choice.label.clone());
+        let policy = recommended.filter(|_| self.settings.on_question == OnQuestion::Recommended);
+        let (id, step) = (id.clone(), step.clone());
+        let asked = Event::QuestionAsked { id: id.clone(), step, question, about_lost: false };
+        let answer = policy.map(|label| {
+            let answer = Answer { chosen: vec![label] };
+            Event::QuestionAnswered(Answered { id, answer, by: AnsweredBy::Policy })
+        });
+        std::iter::once(asked).chain(answer).collect()
+    }
+
+    /// A question of an agent that waits for the answer.
+    pub(crate) fn asked_by_agent(
+        &mut self,
+        step: &StepId,
+        question: Question,
+        reply: oneshot::Sender<Answer>,
+        events: &mut Vec<Event>,
+    ) {
+        let id = self.next_question(&*events);
+        events.extend(self.asked(&id, step, question));
+        // Otherwise `reply` is dropped, which tells the agent that there will be no answer.
+        if self.settings.on_question != OnQuestion::Fail
+            && let Some(live) = self.live.get_mut(step)
+        {
+            live.asks.insert(id, reply);
+        }
+    }
+
+    /// Whether nothing can go on before a question is answered, and nobody is there to do it.
+    pub(crate) fn can_only_wait(&self) -> bool {
+        self.settings.on_question != OnQuestion::Ask
+            && !self.book.unanswered().is_empty()
+            && self.live.values().all(|live| !live.asks.is_empty())
+    }
+
+    /// An answer from a person; one to a question that is not open any more is not taken.
+    pub(crate) fn answered_by_person(
+        &mut self,
+        id: &QuestionId,
+        answer: Answer,
+    ) -> Result<(), RunError> {
+        let known = self.book.questions.get(id);
+        if known.is_none_or(|asked| asked.answer.is_some()) {
+            return Ok(());
+        }
+        let answered = Answered { id: id.clone(), answer, by: AnsweredBy::Person };
+        self.record(vec![Event::QuestionAnswered(answered)], vec![])
+    }
+
+    /// How an answer reaches the one who asked: to an agent that waits it is given once it is on
+    /// disk; to one that is gone, as the next message of its conversation.
+    pub(crate) fn deliver(
+        &mut self,
+        id: &QuestionId,
+        queue: &mut VecDeque<Event>,
+        replies: &mut Vec<Reply>,
+    ) {
+        let Some(asked) = self.book.questions.get(id).cloned() else { return };
+        let Some(answer) = asked.answer else { return };
+        let step = asked.step;
+        let reply = self.live.get_mut(&step).and_then(|live| live.asks.remove(id));
+        let open = self.book.open.get(&step).map(|open| open.attempt);
+        let delivered = |live: bool| Event::AnswerDelivered { id: id.clone(), live };
+        match (reply, open) {
+            (Some(reply), _) => {
+                queue.push_back(delivered(true));
+                replies.push((reply, answer));
+            }
+            (None, _) if asked.about_lost => queue.push_back(delivered(true)),
+            (None, Some(attempt)) if self.is_ask_node(&step) => {
+                let result = result_of(&asked.question, &answer);
+                queue.push_back(delivered(true));
+                queue.push_back(Event::StepFinished { step, attempt, result });
+            }
+            (None, Some(attempt)) => {
+                let reason = "it was waiting for an answer".to_owned();
+                queue.push_back(delivered(false));
+                queue.push_back(Event::StepLost { step, attempt, progressed: true, reason });
+            }
+            (None, None) => {}
+        }
+    }
+
+    pub(crate) fn is_ask_node(&self, step: &StepId) -> bool {
+        self.machine.node(step).is_some_and(|node| match &node.kind {
+            Kind::Work { action } => {
+                matches!(serde_json::from_value(action.clone()), Ok(Action::Ask(_)))
+            }
+            Kind::Subgraph { .. } | Kind::Loop { .. } | Kind::Each(_) => false,
+        })
+    }
+
+    /// Takes in the answers that were left for us.
+    pub(crate) fn read_inbox(&mut self) -> Result<(), RunError> {
+        for (name, left) in self.session.inbox()? {
+            // One that cannot be read was put aside already.
+            let given = match left {
+                Ok(given) => given,
+                Err(problem) => {
+                    self.complain(&problem);
+                    continue;
+                }
+            };
+            match self.accept(given.question.as_ref(), &given.given) {
+                Ok((id, answer)) => self.answered_by_person(&id, answer)?,
+                Err(problem) => self.complain(&format!("an answer was not taken: {problem}")),
+            }
+            // Only now: the answer is in the journal, so a crash before this loses nothing.
+            self.session.clear_inbox(&name)?;
+        }
+        Ok(())
+    }
+
+    fn accept(
+        &self,
+        question: Option<&QuestionId>,
+        given: &[String],
+    ) -> Result<(QuestionId, Answer), String> {
+        let open = self.book.unanswered();
+        let meant = match question {
+            Some(id) => open.iter().find(|(open, _)| *open == id),
+            None => open.first(),
+        };
+        let (id, asked) = meant.ok_or_else(|| "there is no such open question".to_owned())?;
+        Ok(((*id).clone(), asked.question.accept(given)?))
+    }
+
+    pub(crate) fn complain(&self, text: &str) {
+        // A log is not worth failing for.
+        let _ = self.session.log_error(text, self.stage.clock.now());
+    }
+}

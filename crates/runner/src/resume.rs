@@ -1,0 +1,244 @@
+//! Taking a session up again: read, apply, carry on with what is left.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use atomic_backend::guard;
+use atomic_event::{Created, Envelope, Event, Resumed, SessionId, StepId};
+use atomic_graph::{Effect, Graph, Machine, Program};
+use atomic_session::Session;
+use atomic_workflow::Workflow;
+use serde_json::Value;
+
+use crate::book::Book;
+use crate::record::input_of;
+use crate::run::{Run, RunError, Show};
+use crate::settings::Settings;
+use crate::stage::Stage;
+
+/// How to take a session up again.
+#[derive(Clone, Debug, Default)]
+pub struct ResumeOptions {
+    /// Something to tell every agent started from now on.
+    pub instruction: Option<String>,
+}
+
+/// What the journal says.
+struct Past {
+    created: Created,
+    machine: Machine,
+    book: Book,
+    /// What the machine wants done and nobody has begun.
+    pending: Vec<Effect>,
+    settings: Settings,
+}
+
+impl Run {
+    /// Takes a session up again. `find` looks a workflow up by name; `adjust` changes the
+    /// settings the session had.
+    pub fn resume(
+        stage: Stage,
+        dir: PathBuf,
+        options: ResumeOptions,
+        find: impl FnOnce(&str) -> Result<Workflow, String>,
+        adjust: impl FnOnce(&mut Settings),
+    ) -> Result<(Self, Show), RunError> {
+        let (session, opened) = Session::open(Arc::clone(&stage.disk), dir, &stage.holder)?;
+        let Event::SessionCreated(created) = &opened.first.event else {
+            return Err(RunError::Refused("the journal does not begin with a session".to_owned()));
+        };
+        end_survivors(&created.session)?;
+        let mut workflow = find(created.workflow.as_str()).map_err(RunError::Refused)?;
+        workflow.graph =
+            serde_json::from_value::<Graph>(created.graph.clone()).map_err(|error| {
+                RunError::Refused(format!("the session's graph is unreadable: {error}"))
+            })?;
+        let program = crate::run::compile(&workflow)?;
+        let misfit = |problem: String| RunError::Misfit {
+            dir: session.dir().to_owned(),
+            problem: atomic_graph::Misfit(problem),
+        };
+        let past = Past::read(program, created, opened.snapshot, &opened.facts).map_err(misfit)?;
+        let revived = Self::resumable(past.book.status)
+            .map_err(|why| RunError::Refused(format!("session {} {why}", created.session)))?;
+        let mut settings = past.settings;
+        let before = settings.clone();
+        adjust(&mut settings);
+
+        let backend = stage.backend.id();
+        let (mut run, show) =
+            Self::new(stage, session, past.created, settings, workflow, past.machine);
+        run.book = past.book;
+        if backend != run.created.backend {
+            return Err(RunError::Refused(format!(
+                "the session works with the backend {}, not {backend}",
+                run.created.backend
+            )));
+        }
+        if let Some(torn) = opened.repaired {
+            run.complain(&format!("{} bytes of an unfinished line were cut off", torn.bytes));
+        }
+        let resumed = Event::SessionResumed(Resumed {
+            version: run.stage.version.clone(),
+            settings: serde_json::to_value(&run.settings).unwrap_or_default(),
+            revived,
+        });
+        let mut events = run.changed_settings(&before);
+        events.extend(options.instruction.map(|text| Event::Instructed { text }));
+        events.push(resumed);
+        events.extend(run.lost_steps());
+        run.record(events, past.pending)?;
+        run.read_inbox()?;
+        Ok((run, show))
+    }
+
+    /// Ceilings that were raised reach the state, where the workflow counts.
+    fn changed_settings(&self, before: &Settings) -> Vec<Event> {
+        let mut patch = atomic_event::Patch::new();
+        if self.settings.limits != before.limits {
+            let limits = serde_json::to_value(&self.settings.limits).unwrap_or_default();
+            patch.insert("limits".into(), limits);
+            if let Some(iterations) = self.settings.limits.iterations {
+                patch.insert("maxIterations".into(), iterations.into());
+            }
+        }
+        if self.settings.workers != before.workers {
+            patch.insert("workers".into(), self.settings.workers.max(1).into());
+        }
+        if patch.is_empty() {
+            return vec![];
+        }
+        vec![Event::StatePatched { patch, reason: "settings given on resume".to_owned() }]
+    }
+
+    /// Steps that were started and are not finished, except those that wait for the user.
+    fn lost_steps(&self) -> Vec<Event> {
+        let waits = |step: &StepId| {
+            self.book.questions.values().any(|asked| asked.step == *step && asked.answer.is_none())
+        };
+        let mut events = self.undelivered();
+        for (step, open) in self.book.open.iter().filter(|(step, _)| !waits(step)) {
+            let (step, attempt) = (step.clone(), open.attempt);
+            let answer = self.book.answers(&step).into_iter().next_back();
+            events.push(match answer.filter(|_| self.is_ask_node(&step)) {
+                Some((question, answer)) => {
+                    let result = crate::question::result_of(&question, &answer);
+                    Event::StepFinished { step, attempt, result }
+                }
+                None => Event::StepLost {
+                    step,
+                    attempt,
+                    progressed: open.progressed || self.was_stopped_by_us(),
+                    reason: self.what_cut_it_short().to_owned(),
+                },
+            });
+        }
+        events
+    }
+
+    /// Answers that were recorded, but not how they were given: the crash came between the two.
+    fn undelivered(&self) -> Vec<Event> {
+        let answered =
+            self.book.questions.iter().filter(|(_, a)| a.answer.is_some() && !a.delivered);
+        answered
+            .map(|(id, asked)| Event::AnswerDelivered {
+                id: id.clone(),
+                live: asked.about_lost || self.is_ask_node(&asked.step),
+            })
+            .collect()
+    }
+
+    fn was_stopped_by_us(&self) -> bool {
+        self.book.status != atomic_session::SessionStatus::Running
+    }
+
+    fn what_cut_it_short(&self) -> &'static str {
+        match self.book.status {
+            atomic_session::SessionStatus::Paused => "the run was paused",
+            atomic_session::SessionStatus::Waiting => "the run was waiting for an answer",
+            atomic_session::SessionStatus::Running
+            | atomic_session::SessionStatus::Completed
+            | atomic_session::SessionStatus::Failed => "the program ended in the middle of it",
+        }
+    }
+}
+
+impl Past {
+    fn read(
+        program: Arc<Program>,
+        created: &Created,
+        snapshot: Option<Value>,
+        facts: &[Envelope],
+    ) -> Result<Self, String> {
+        let restored = snapshot.and_then(|snapshot| restore(Arc::clone(&program), snapshot));
+        let (machine, book, pending) = match restored {
+            Some((machine, book)) => (machine, book, vec![]),
+            None => {
+                let (machine, effects) = Machine::start(program, created.state.clone());
+                (machine, Book::default(), effects)
+            }
+        };
+        let settings = serde_json::from_value(created.settings.clone()).unwrap_or_default();
+        let mut past = Self { created: created.clone(), machine, book, pending, settings };
+        for fact in facts {
+            past.replay(fact).map_err(|problem| format!("fact {}: {problem}", fact.seq))?;
+        }
+        Ok(past)
+    }
+
+    fn replay(&mut self, fact: &Envelope) -> Result<(), String> {
+        self.settle(&fact.event)?;
+        if let Event::SessionResumed(resumed) = &fact.event
+            && let Ok(settings) = serde_json::from_value(resumed.settings.clone())
+        {
+            self.settings = settings;
+        }
+        let about_lost = crate::question::answer_about_lost(&self.book, &fact.event);
+        self.book.learn(&fact.event, fact.at);
+        if let Some(input) = input_of(&fact.event, about_lost) {
+            self.pending.extend(self.machine.apply(input).map_err(|e| e.to_string())?);
+        }
+        Ok(())
+    }
+
+    /// A fact that carries out an effect settles it; one that carries out none does not belong.
+    fn settle(&mut self, event: &Event) -> Result<(), String> {
+        let settles = |effect: &Effect| match (event, effect) {
+            (Event::StepStarted(s), Effect::Start(e)) => s.step == e.step && s.attempt == e.attempt,
+            (Event::BranchChosen { step, .. }, Effect::Choose { step: e, .. }) => step == e,
+            (
+                Event::QuestionAsked { step, about_lost: true, .. },
+                Effect::AskLost { step: e, .. },
+            ) => step == e,
+            (Event::RunFinished { .. }, Effect::Finish(_)) => true,
+            _ => false,
+        };
+        let known = self.pending.iter().position(settles);
+        match (known, event) {
+            (Some(place), _) => {
+                self.pending.remove(place);
+                Ok(())
+            }
+            (None, Event::StepStarted(started)) => {
+                Err(format!("{} was started, but is not next in its workflow", started.step))
+            }
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+fn restore(program: Arc<Program>, mut snapshot: Value) -> Option<(Machine, Book)> {
+    let machine = Machine::restore(program, snapshot.get_mut("machine")?.take()).ok()?;
+    let book = serde_json::from_value(snapshot.get_mut("book")?.take()).ok()?;
+    Some((machine, book))
+}
+
+/// Ends whatever is left of the attempts that were cut off, before anything else is done.
+fn end_survivors(session: &SessionId) -> Result<(), RunError> {
+    guard::end_survivors(session.as_str()).map(drop).map_err(|error| {
+        RunError::Refused(format!(
+            "what an earlier attempt left running could not be ended ({error}); \
+             end it by hand and resume again"
+        ))
+    })
+}

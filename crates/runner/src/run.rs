@@ -1,0 +1,463 @@
+//! One run: its state, and the loop that owns it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use atomic_backend::BackendError;
+use atomic_event::{
+    Answer, Created, Delta, Ending, Envelope, Event, FORMAT, Intent, Question, QuestionId,
+    SessionId, StepError, StepId, Why,
+};
+use atomic_graph::{Machine, Misfit, Program};
+use atomic_session::{IndexEntry, Session, SessionError};
+use atomic_workflow::{Launch, Paths, Workflow};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::{RwLock, mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior};
+
+use crate::book::Book;
+use crate::perform::{Message, Order};
+use crate::project::Projection;
+use crate::settings::Settings;
+use crate::stage::Stage;
+
+/// Why a run could not be carried on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The session could not be read or written.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The backend could not be used at all.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    /// The journal does not fit the workflow.
+    #[error("the journal in {dir} does not fit its workflow: {problem}")]
+    Misfit {
+        /// The session's folder.
+        dir: PathBuf,
+        /// What does not fit.
+        problem: Misfit,
+    },
+    /// The workflow is not sound.
+    #[error("the workflow cannot be run:\n{}", .0.join("\n"))]
+    Unsound(Vec<String>),
+    /// Something was asked for that cannot be.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct StartRequest {
+    /// The workflow.
+    pub workflow: Workflow,
+    /// What it is asked to do.
+    pub prompt: String,
+    /// The folder it works in.
+    pub workspace: PathBuf,
+    /// The model, when one was chosen.
+    pub model: Option<String>,
+    /// How to behave.
+    pub settings: Settings,
+}
+
+/// Something for a front end to show.
+#[derive(Clone, Debug)]
+pub enum Shown {
+    /// A fact; on disk already.
+    Fact(Arc<Envelope>),
+    /// Something to show and forget.
+    Delta(Delta),
+}
+
+/// How a run came to a stop.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// Which session.
+    pub session: SessionId,
+    /// Its folder.
+    pub dir: PathBuf,
+    /// How.
+    pub outcome: Outcome,
+}
+
+/// How a run came to a stop.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// Everything is done, and checked.
+    Completed,
+    /// It failed; it can be resumed.
+    Failed {
+        /// Why.
+        error: StepError,
+        /// Whether it was a ceiling of the whole run.
+        ceiling: bool,
+    },
+    /// It waits for answers.
+    Waiting(Vec<(QuestionId, Question)>),
+    /// It was paused.
+    Paused,
+}
+
+/// Front ends that are this many things behind are not told what is only typing.
+const TYPING_BACKLOG: usize = 1_000;
+
+/// How often the inbox is looked into while a question is open.
+const INBOX_TICK: Duration = Duration::from_millis(100);
+
+/// A front end's side of a run.
+#[derive(Debug)]
+pub(crate) struct Front {
+    shown: mpsc::UnboundedSender<Shown>,
+    backlog: Arc<AtomicUsize>,
+}
+
+impl Front {
+    /// A front end that is slow, or gone, never holds the run up.
+    pub(crate) fn show(&self, shown: Shown) {
+        let behind = self.backlog.load(Ordering::Relaxed);
+        if behind > TYPING_BACKLOG && matches!(shown, Shown::Delta(_)) {
+            return;
+        }
+        if self.shown.send(shown).is_ok() {
+            self.backlog.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What a front end listens to.
+#[derive(Debug)]
+pub struct Show {
+    shown: mpsc::UnboundedReceiver<Shown>,
+    backlog: Arc<AtomicUsize>,
+}
+
+impl Show {
+    /// The next thing to show; nothing once the run is over.
+    pub fn next_blocking(&mut self) -> Option<Shown> {
+        let next = self.shown.blocking_recv();
+        self.backlog.fetch_sub(usize::from(next.is_some()), Ordering::Relaxed);
+        next
+    }
+
+    /// The same, for those who wait otherwise.
+    pub async fn next(&mut self) -> Option<Shown> {
+        let next = self.shown.recv().await;
+        self.backlog.fetch_sub(usize::from(next.is_some()), Ordering::Relaxed);
+        next
+    }
+}
+
+/// A step that is being carried out.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) stop: watch::Sender<Order>,
+    /// Questions it waits for, with where to put the answer.
+    pub(crate) asks: BTreeMap<QuestionId, oneshot::Sender<Answer>>,
+}
+
+/// A run under way.
+#[derive(Debug)]
+pub struct Run {
+    pub(crate) stage: Stage,
+    pub(crate) session: Session,
+    pub(crate) created: Arc<Created>,
+    pub(crate) settings: Settings,
+    pub(crate) workflow: Workflow,
+    pub(crate) machine: Machine,
+    pub(crate) book: Book,
+    pub(crate) projection: Projection,
+    pub(crate) paths: Paths,
+    pub(crate) front: Front,
+    pub(crate) tasks: JoinSet<()>,
+    pub(crate) live: BTreeMap<StepId, Live>,
+    pub(crate) messages: (mpsc::Sender<Message>, mpsc::Receiver<Message>),
+    /// Agents share the project's files; a check has them alone.
+    pub(crate) tree: Arc<RwLock<()>>,
+    /// The ceiling of the whole run that was met, if one was.
+    pub(crate) exhausted: Option<String>,
+}
+
+impl Run {
+    /// Creates a session and takes its first steps. Everything it does from then on is shown.
+    pub fn start(stage: Stage, request: StartRequest) -> Result<(Self, Show), RunError> {
+        let StartRequest { workflow, prompt, workspace, model, settings } = request;
+        if settings.max_cost_usd.is_some() && !stage.backend.reports_cost() {
+            let backend = stage.backend.id();
+            return Err(RunError::Refused(format!(
+                "{backend} does not report what its turns cost, so a ceiling in money cannot hold; \
+                 use a ceiling in tokens or time instead"
+            )));
+        }
+        let program = compile(&workflow)?;
+        let session = SessionId::from(uuid::Uuid::new_v4().to_string());
+        let launch = Launch {
+            prompt: prompt.clone(),
+            workers: settings.workers.max(1),
+            limits: settings.limits.clone(),
+        };
+        let graph = serde_json::to_value(&workflow.graph).unwrap_or_default();
+        let created = Created {
+            format: FORMAT,
+            session: session.clone(),
+            version: stage.version.clone(),
+            workflow: workflow.name.clone(),
+            graph_hash: hex(&Sha256::digest(graph.to_string().as_bytes())),
+            graph,
+            original_prompt: prompt.clone(),
+            prompt,
+            workspace,
+            backend: stage.backend.id(),
+            model,
+            settings: serde_json::to_value(&settings).unwrap_or_default(),
+            state: (workflow.initial_state)(&launch),
+        };
+        let dir = created.workspace.join(&workflow.sessions_dir).join(session.as_str());
+        let first = Event::SessionCreated(Box::new(created.clone()));
+        let at = stage.clock.now();
+        let (held, envelope) =
+            Session::create(Arc::clone(&stage.disk), dir.clone(), &stage.holder, first, at)?;
+        let (machine, effects) = Machine::start(program, created.state.clone());
+        let (mut run, show) = Self::new(stage, held, created, settings, workflow, machine);
+        run.book.learn(&envelope.event, at);
+        run.remember(&dir, at);
+        run.front.show(Shown::Fact(Arc::new(envelope)));
+        run.record(vec![], effects)?;
+        Ok((run, show))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts a run is made of, each once")]
+    pub(crate) fn new(
+        stage: Stage,
+        session: Session,
+        created: Created,
+        settings: Settings,
+        workflow: Workflow,
+        machine: Machine,
+    ) -> (Self, Show) {
+        let (shown, listener) = mpsc::unbounded_channel();
+        let backlog = Arc::new(AtomicUsize::new(0));
+        let front = Front { shown, backlog: Arc::clone(&backlog) };
+        let paths = Paths {
+            tasks: session.dir().join("tasks.json"),
+            progress: session.dir().join("progress.txt"),
+        };
+        let run = Self {
+            stage,
+            session,
+            created: Arc::new(created),
+            settings,
+            workflow,
+            machine,
+            book: Book::default(),
+            projection: Projection::default(),
+            paths,
+            front,
+            tasks: JoinSet::new(),
+            live: BTreeMap::new(),
+            messages: mpsc::channel(256),
+            tree: Arc::new(RwLock::new(())),
+            exhausted: None,
+        };
+        (run, Show { shown: listener, backlog })
+    }
+
+    /// The list of all sessions is a convenience: without it everything still works here.
+    fn remember(&self, dir: &std::path::Path, at: atomic_event::Moment) {
+        let Some(index) = &self.stage.index else { return };
+        let entry = IndexEntry {
+            session: self.created.session.clone(),
+            dir: dir.to_owned(),
+            workflow: self.created.workflow.clone(),
+            created_at: at,
+            prompt: self.created.prompt.clone(),
+        };
+        if let Err(error) = index.add(entry) {
+            let _ = self.session.log_error(&error.to_string(), at);
+        }
+    }
+
+    /// Which session this is.
+    pub fn session(&self) -> &SessionId {
+        &self.created.session
+    }
+
+    /// Its folder.
+    pub fn dir(&self) -> &std::path::Path {
+        self.session.dir()
+    }
+
+    /// Carries the run on until it ends, waits, or is told to pause. Nothing it started is left
+    /// when this returns.
+    pub async fn drive(mut self, mut intents: mpsc::Receiver<Intent>) -> Result<Ended, RunError> {
+        let outcome = self.carry_on(&mut intents).await;
+        self.stop_all(Order::Pause).await;
+        let outcome = outcome?;
+        self.project_all()?;
+        let (session, dir) = (self.created.session.clone(), self.session.dir().to_owned());
+        Ok(Ended { session, dir, outcome })
+    }
+
+    async fn carry_on(
+        &mut self,
+        intents: &mut mpsc::Receiver<Intent>,
+    ) -> Result<Outcome, RunError> {
+        let mut inbox = tokio::time::interval(INBOX_TICK);
+        inbox.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let limit = self.settings.timeout_secs.map(Duration::from_secs);
+        let deadline = limit.map(|limit| Instant::now() + limit);
+        let mut intents_open = true;
+        loop {
+            if let Some(outcome) = self.outcome() {
+                return Ok(outcome);
+            }
+            if self.can_only_wait() {
+                return self.wait_for_answers().await;
+            }
+            let asking = !self.book.unanswered().is_empty();
+            tokio::select! {
+                biased;
+                intent = intents.recv(), if intents_open => match intent {
+                    Some(Intent::Pause { reason }) => return self.pause(reason).await,
+                    Some(Intent::Answer { question, answer }) => self.answered_by_person(&question, answer)?,
+                    None => intents_open = false,
+                },
+                message = self.messages.1.recv() => self.take_messages(message)?,
+                _ = inbox.tick(), if asking => self.read_inbox()?,
+                () = at(deadline), if self.exhausted.is_none() => {
+                    let secs = self.settings.timeout_secs.unwrap_or_default();
+                    self.exhaust(format!("the run has used all of its {secs} s"));
+                }
+                () = self.projection.due(), if self.projection.is_dirty() => self.project_all()?,
+            }
+        }
+    }
+
+    /// How the run ended, when it has.
+    fn outcome(&self) -> Option<Outcome> {
+        Some(match self.machine.outcome()? {
+            Ok(()) => Outcome::Completed,
+            Err(error) => Outcome::Failed { error: error.clone(), ceiling: is_ceiling(error) },
+        })
+    }
+
+    /// Takes in a message and everything else that has already arrived, so that what finishes
+    /// together is recorded together.
+    fn take_messages(&mut self, first: Option<Message>) -> Result<(), RunError> {
+        let mut batch: Vec<Message> = first.into_iter().collect();
+        while batch.len() < 1_024 {
+            let Ok(message) = self.messages.1.try_recv() else { break };
+            batch.push(message);
+        }
+        let mut events = vec![];
+        let mut after = vec![];
+        for message in batch {
+            self.take(message, &mut events, &mut after);
+        }
+        if !events.is_empty() {
+            self.record(events, vec![])?;
+        }
+        for confirm in after {
+            // Whoever waited for it may be gone.
+            let _ = confirm.send(());
+        }
+        self.check_budget();
+        Ok(())
+    }
+
+    /// A ceiling of the whole run is met: what runs is stopped, what would start is refused.
+    pub(crate) fn exhaust(&mut self, reason: String) {
+        for live in self.live.values() {
+            let _ = live.stop.send(Order::Ceiling(reason.clone()));
+        }
+        self.exhausted = Some(reason);
+    }
+
+    fn check_budget(&mut self) {
+        if self.exhausted.is_some() {
+            return;
+        }
+        let spent = self.book.spent;
+        let money = self.settings.max_cost_usd.filter(|max| spent.cost_usd.unwrap_or(0.0) >= *max);
+        let tokens = self.settings.max_tokens.filter(|max| spent.tokens >= *max);
+        if let Some(max) = money {
+            self.exhaust(format!("the run has spent all of its ${max}"));
+        } else if let Some(max) = tokens {
+            self.exhaust(format!("the run has used all of its {max} tokens"));
+        } else if self.settings.max_cost_usd.is_some() && spent.cost_unknown {
+            let why = "a turn did not say what it cost, so the ceiling in money cannot hold";
+            self.exhaust(why.to_owned());
+        }
+    }
+
+    /// Ends everything that was started, and waits until it is gone.
+    pub(crate) async fn stop_all(&mut self, order: Order) {
+        for live in self.live.values() {
+            let _ = live.stop.send(order.clone());
+        }
+        // What they still have to say is not taken in any more.
+        self.messages.1.close();
+        let patience = tokio::time::sleep(Duration::from_secs(2));
+        tokio::pin!(patience);
+        loop {
+            tokio::select! {
+                joined = self.tasks.join_next() => if joined.is_none() { break },
+                message = self.messages.1.recv() => drop(message),
+                () = &mut patience => break,
+            }
+        }
+        self.tasks.shutdown().await;
+        self.live.clear();
+    }
+
+    async fn pause(&mut self, reason: String) -> Result<Outcome, RunError> {
+        self.stop_all(Order::Pause).await;
+        self.record(vec![Event::RunPaused { reason }], vec![])?;
+        Ok(Outcome::Paused)
+    }
+
+    async fn wait_for_answers(&mut self) -> Result<Outcome, RunError> {
+        self.stop_all(Order::Pause).await;
+        let open: Vec<_> = self.book.unanswered();
+        let open: Vec<(QuestionId, Question)> =
+            open.into_iter().map(|(id, asked)| (id.clone(), asked.question.clone())).collect();
+        let questions = open.iter().map(|(id, _)| id.clone()).collect();
+        self.record(vec![Event::RunWaiting { questions }], vec![])?;
+        Ok(Outcome::Waiting(open))
+    }
+}
+
+/// Waits until `deadline`; for ever without one.
+async fn at(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+pub(crate) fn is_ceiling(error: &StepError) -> bool {
+    error.code == atomic_graph::code::CEILING
+}
+
+/// How a failed run is recorded.
+pub(crate) fn failed_ending(error: StepError) -> Ending {
+    let why = if is_ceiling(&error) { Why::Ceiling } else { Why::Step };
+    Ending::Failed { error, why }
+}
+
+pub(crate) fn compile(workflow: &Workflow) -> Result<Arc<Program>, RunError> {
+    Program::compile(workflow.graph.clone())
+        .map_err(|problems| RunError::Unsound(problems.iter().map(ToString::to_string).collect()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

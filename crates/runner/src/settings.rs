@@ -1,0 +1,60 @@
+//! How a run is to behave: ceilings, checks, policies.
+
+use std::path::PathBuf;
+
+use atomic_workflow::Limits;
+use serde::{Deserialize, Serialize};
+
+/// The settings of a run; kept in the session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Settings {
+    /// How many agents at once.
+    pub workers: u32,
+    /// The ceilings the workflow counts.
+    pub limits: Limits,
+    /// The checks; otherwise those that are found in the project.
+    pub checks: Option<Vec<String>>,
+    /// What to do with a question.
+    pub on_question: OnQuestion,
+    /// The most money to spend, in US dollars.
+    pub max_cost_usd: Option<f64>,
+    /// The most tokens to spend.
+    pub max_tokens: Option<u64>,
+    /// The file of canned turns, for the backend `script`.
+    pub script: Option<PathBuf>,
+    /// The longest time for the run from now on, in seconds.
+    pub timeout_secs: Option<u64>,
+    /// The longest time for one turn or one check, in seconds.
+    pub turn_timeout_secs: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            workers: 4,
+            limits: Limits::default(),
+            checks: None,
+            on_question: OnQuestion::Pause,
+            max_cost_usd: None,
+            max_tokens: None,
+            script: None,
+            timeout_secs: None,
+            turn_timeout_secs: 30 * 60,
+        }
+    }
+}
+
+/// What to do with a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnQuestion {
+    /// Somebody is there to answer it.
+    Ask,
+    /// Go on with what can go on, then wait.
+    Pause,
+    /// Take the recommended option; without one, wait.
+    Recommended,
+    /// The step that asks has failed.
+    Fail,
+}

@@ -1,0 +1,181 @@
+//! Big values, kept in files of their own that are named by their content.
+//!
+//! A value over [`INLINE`] bytes is written to `blobs/<sha256>` and stands in the journal as
+//! `{"$blob":"<sha256>","bytes":n}`. So that nothing else is ever taken for such a reference, a
+//! key of the form `$blob`, `$$blob`, … in what is recorded gets one more `$`.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::{Disk, SessionError};
+
+/// The most bytes a value may have and stand in a line.
+pub(crate) const INLINE: usize = 16 * 1024;
+
+/// The folder of the big values.
+pub(crate) const BLOBS: &str = "blobs";
+
+const REFERENCE: &str = "$blob";
+
+/// Fields every reader needs before it can follow a reference.
+const ALWAYS_INLINE: &[&str] = &["seq", "at", "type"];
+
+/// The hash of some bytes as text.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whether a line may contain a reference, or a key that could be taken for one.
+pub(crate) fn may_mention(line: &[u8]) -> bool {
+    let pattern = b"$blob\"";
+    line.windows(pattern.len()).any(|part| part == pattern)
+}
+
+/// The big values of one session.
+#[derive(Debug)]
+pub(crate) struct Blobs {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
+    /// Those this handle has made durable. One that is merely there may be lost in a power cut,
+    /// when the process that wrote it died before its sync.
+    durable: HashSet<String>,
+}
+
+impl Blobs {
+    pub(crate) fn new(disk: Arc<dyn Disk>, dir: &Path) -> Self {
+        Self { disk, folder: dir.join(BLOBS), durable: HashSet::new() }
+    }
+
+    /// Moves the big values of a fact into files of their own.
+    pub(crate) fn lift(&mut self, fact: &mut Value) -> Result<(), SessionError> {
+        let Value::Object(fields) = fact else { return Ok(()) };
+        rename_keys(fields, is_reserved, |key| format!("${key}"));
+        for (name, value) in fields.iter_mut() {
+            if !ALWAYS_INLINE.contains(&name.as_str()) {
+                self.lift_value(value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns how many bytes the value takes where it was.
+    fn lift_value(&mut self, value: &mut Value) -> Result<usize, SessionError> {
+        let mut size = 0;
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => return Ok(value.to_string().len()),
+            Value::String(text) => {
+                // Escaping makes a text at most six times as long.
+                if text.len() > INLINE / 6 {
+                    size = encode(&*text)?.len();
+                }
+                size = size.max(text.len() + 2);
+            }
+            Value::Array(items) => {
+                for item in items {
+                    size += self.lift_value(item)? + 1;
+                }
+            }
+            Value::Object(fields) => {
+                rename_keys(fields, is_reserved, |key| format!("${key}"));
+                for (name, field) in fields {
+                    size += name.len() + 4 + self.lift_value(field)?;
+                }
+            }
+        }
+        if size <= INLINE {
+            return Ok(size);
+        }
+        let bytes = encode(&*value)?;
+        *value = json!({ REFERENCE: self.store(&bytes)?, "bytes": bytes.len() });
+        Ok(value.to_string().len())
+    }
+
+    fn store(&mut self, bytes: &[u8]) -> Result<String, SessionError> {
+        let name = sha256(bytes);
+        if !self.durable.contains(&name) {
+            let path = self.folder.join(&name);
+            let stored = self.disk.replace(&path, bytes);
+            stored.map_err(SessionError::while_doing("write", &path))?;
+            self.durable.insert(name.clone());
+        }
+        Ok(name)
+    }
+}
+
+/// Puts the big values back into a fact. `damaged` makes an error of what is wrong with one.
+pub(crate) fn resolve(
+    disk: &dyn Disk,
+    dir: &Path,
+    value: &mut Value,
+    damaged: &dyn Fn(String) -> SessionError,
+) -> Result<(), SessionError> {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+        Value::Array(items) => {
+            items.iter_mut().try_for_each(|item| resolve(disk, dir, item, damaged))
+        }
+        Value::Object(fields) => {
+            if let Some(name) = fields.get(REFERENCE) {
+                *value = load(disk, dir, name, damaged)?;
+                return resolve(disk, dir, value, damaged);
+            }
+            rename_keys(fields, |key| is_reserved(key) && key != REFERENCE, |key| key[1..].into());
+            fields.values_mut().try_for_each(|field| resolve(disk, dir, field, damaged))
+        }
+    }
+}
+
+fn load(
+    disk: &dyn Disk,
+    dir: &Path,
+    name: &Value,
+    damaged: &dyn Fn(String) -> SessionError,
+) -> Result<Value, SessionError> {
+    let is_hash = |name: &&str| name.len() == 64 && name.bytes().all(|b| b.is_ascii_hexdigit());
+    let Some(name) = name.as_str().filter(is_hash) else {
+        return Err(damaged(format!("{name} does not name a file in {BLOBS}")));
+    };
+    let path = dir.join(BLOBS).join(name);
+    let bytes = match disk.read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(damaged(format!("the value it keeps in {} is missing", path.display())));
+        }
+        Err(error) => return Err(SessionError::while_doing("read", &path)(error)),
+    };
+    if sha256(&bytes) != name {
+        let problem = format!("the value it keeps in {} was changed", path.display());
+        return Err(damaged(problem));
+    }
+    serde_json::from_slice(&bytes)
+        .map_err(|e| damaged(format!("{} is no JSON: {e}", path.display())))
+}
+
+fn encode(value: &impl serde::Serialize) -> Result<Vec<u8>, SessionError> {
+    serde_json::to_vec(value).map_err(|e| SessionError::Unrecordable { problem: e.to_string() })
+}
+
+/// `$blob`, `$$blob`, and so on.
+fn is_reserved(key: &str) -> bool {
+    key.strip_suffix("blob").is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b == b'$'))
+}
+
+fn rename_keys(
+    fields: &mut Map<String, Value>,
+    applies: impl Fn(&str) -> bool,
+    rename: impl Fn(&str) -> String,
+) {
+    if !fields.keys().any(|key| applies(key)) {
+        return;
+    }
+    let renamed = std::mem::take(fields).into_iter().map(|(key, value)| {
+        let key = if applies(&key) { rename(&key) } else { key };
+        (key, value)
+    });
+    *fields = renamed.collect();
+}

@@ -1,0 +1,106 @@
+//! What a session asks of a disk.
+
+mod memory;
+mod real;
+
+use std::fmt::Debug;
+use std::io::{self, Read};
+use std::path::Path;
+
+pub use memory::MemoryDisk;
+pub use real::RealDisk;
+
+/// The few things a session asks of a disk, each with what it promises about a power cut.
+pub trait Disk: Send + Sync + Debug {
+    /// Makes a folder, its parents too, for the owner only; durable when it returns.
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes the names in a folder durable.
+    fn sync_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// Whether there is a file or a folder.
+    fn exists(&self, path: &Path) -> io::Result<bool>;
+
+    /// The whole of a file.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// A file from its beginning, bit by bit.
+    fn reader(&self, path: &Path) -> io::Result<Box<dyn Read + Send>>;
+
+    /// The names in a folder, sorted.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+
+    /// Removes a file. It may come back after a power cut.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Opens a file for appending, making it when it is missing; its name is durable then.
+    fn append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>>;
+
+    /// Replaces a file, or makes it, all or nothing; durable when it returns.
+    fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+
+    /// Adds to a file in one write, making it when it is missing. May be lost in a power cut.
+    fn log(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+
+    /// Takes a lock that goes when it is dropped or its process ends. The text names the holder.
+    fn lock(&self, path: &Path, text: &str) -> Result<Box<dyn Lock>, LockError>;
+
+    /// Who holds a lock, by its own words; nobody when nobody does.
+    fn lock_holder(&self, path: &Path) -> io::Result<Option<String>>;
+}
+
+/// A file that only grows.
+pub trait AppendFile: Send + Sync + Debug {
+    /// Adds to the end. After an error a part of it may be there.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Makes everything written so far durable. After an error nobody knows what is; a second
+    /// try may claim success without having written anything, so there must not be one.
+    fn sync(&mut self) -> io::Result<()>;
+
+    /// Cuts the file off after `len` bytes.
+    fn cut(&mut self, len: u64) -> io::Result<()>;
+}
+
+/// A lock that is held. Dropping it gives it up.
+pub trait Lock: Send + Sync + Debug {}
+
+/// Why a lock was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Somebody else has it.
+    #[error("held by {holder}")]
+    Held {
+        /// Who, by its own words.
+        holder: String,
+    },
+    /// The system refused.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// The end of every temporary file's name; such a file is of no use after a crash.
+pub(crate) const TEMPORARY: &str = ".tmp";
+
+/// The name of the holder as shown, when its text says nothing.
+const UNNAMED: &str = "another process";
+
+/// The first line of a lock's text.
+fn holder_named_in(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default().trim();
+    if line.is_empty() { UNNAMED.to_owned() } else { line.chars().take(200).collect() }
+}
+
+/// A name beside `path` that nobody else uses.
+fn temporary_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    format!(".{name}.{}{TEMPORARY}", uuid::Uuid::new_v4().simple())
+}
+
+/// The folder a path is in.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}

@@ -1,0 +1,131 @@
+//! The files people and other programs read, made from facts: the summary and the logs.
+
+use std::path::Path;
+
+use atomic_event::{BackendId, Moment, SessionId, WorkflowName};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Disk, Session, SessionError};
+
+/// The summary's file.
+pub(crate) const SUMMARY: &str = "session.json";
+
+/// The folder of the logs.
+pub(crate) const LOGS: &str = "logs";
+
+/// How a session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SessionStatus {
+    /// Somebody works on it; without a live lock: it was interrupted.
+    Running,
+    /// Stopped by the user; can be resumed.
+    Paused,
+    /// Cannot go on without an answer.
+    Waiting,
+    /// Done.
+    Completed,
+    /// Ended without success; can be resumed.
+    Failed,
+}
+
+/// How many tasks there are and how many are done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskCount {
+    /// Completed ones.
+    pub done: usize,
+    /// All.
+    pub total: usize,
+}
+
+/// What `session.json` says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionSummary {
+    /// The session's id.
+    pub session_id: SessionId,
+    /// The workflow's name.
+    pub workflow: WorkflowName,
+    /// What the run is asked to do.
+    pub prompt: String,
+    /// The same before anybody refined it.
+    pub original_prompt: String,
+    /// How it stands.
+    pub status: SessionStatus,
+    /// When it was created.
+    pub created_at: Moment,
+    /// When this was last true.
+    pub last_updated: Moment,
+    /// How many workers were started.
+    pub iteration: u64,
+    /// The program that does the work.
+    pub backend: BackendId,
+    /// The model, when one was chosen.
+    pub model: Option<String>,
+    /// The tasks.
+    pub tasks: TaskCount,
+    /// What it cost so far; nothing when that is not known, which is not zero.
+    pub cost_usd: Option<f64>,
+    /// The pull request, when one was opened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pr_url: Option<String>,
+    /// Its branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pr_branch: Option<String>,
+}
+
+impl SessionSummary {
+    /// Reads the summary of a session, whoever holds it.
+    pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Self, SessionError> {
+        let path = dir.join(SUMMARY);
+        let failed = SessionError::while_doing("read", &path);
+        let read = disk.read(&path).and_then(|bytes| Ok(serde_json::from_slice(&bytes)?));
+        read.map_err(failed)
+    }
+}
+
+impl Session {
+    /// Writes `session.json`, unless it says the same already.
+    pub fn write_summary(&mut self, summary: &SessionSummary) -> Result<(), SessionError> {
+        let bytes = readable_json(summary)?;
+        if self.summary.as_ref() == Some(&bytes) {
+            return Ok(());
+        }
+        let path = self.dir.join(SUMMARY);
+        let written = self.disk.replace(&path, &bytes);
+        written.map_err(SessionError::while_doing("write", &path))?;
+        self.summary = Some(bytes);
+        Ok(())
+    }
+
+    /// Adds a line to `logs/agent-calls.jsonl`.
+    pub fn log_agent_call(&self, call: &Value) -> Result<(), SessionError> {
+        self.log("agent-calls.jsonl", format!("{call}\n"))
+    }
+
+    /// Adds a line to `logs/transcript.jsonl`.
+    pub fn log_transcript(&self, entry: &Value) -> Result<(), SessionError> {
+        self.log("transcript.jsonl", format!("{entry}\n"))
+    }
+
+    /// Adds an entry to `logs/errors.log`; further lines of it are indented.
+    pub fn log_error(&self, text: &str, at: Moment) -> Result<(), SessionError> {
+        self.log("errors.log", format!("{at} {}\n", text.trim_end().replace('\n', "\n  ")))
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "made for this call")]
+    fn log(&self, name: &str, entry: String) -> Result<(), SessionError> {
+        let path = self.dir.join(LOGS).join(name);
+        let written = self.disk.log(&path, entry.as_bytes());
+        written.map_err(SessionError::while_doing("write to", &path))
+    }
+}
+
+/// JSON for people: indented by two spaces, with a line end.
+pub(crate) fn readable_json(value: &(impl Serialize + ?Sized)) -> Result<Vec<u8>, SessionError> {
+    let mut bytes = serde_json::to_vec_pretty(value)
+        .map_err(|e| SessionError::Unrecordable { problem: e.to_string() })?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}

@@ -1,0 +1,117 @@
+//! The task list people read, and what to do when they wrote into it.
+//!
+//! `.tasks.sha256` beside the list holds the hashes of the last two lists we wrote. It is written
+//! before the list, so after a crash either list is known as ours and any other is an edit.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::blob::sha256;
+use crate::files::readable_json;
+use crate::session::unused;
+use crate::{Session, SessionError};
+
+const TASKS: &str = "tasks.json";
+const HASHES: &str = ".tasks.sha256";
+
+/// How a task stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskStatus {
+    /// Not begun, or to be done again.
+    Pending,
+    /// Being worked on.
+    InProgress,
+    /// Done and checked.
+    Completed,
+    /// Given up.
+    Failed,
+}
+
+/// A row of `tasks.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskRow {
+    /// Its id, such as `#1`.
+    pub id: String,
+    /// What is to be done.
+    pub content: String,
+    /// How it stands.
+    pub status: TaskStatus,
+    /// The same as `content`, as said while it is being done.
+    pub active_form: String,
+    /// The tasks that must be done before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocked_by: Vec<String>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Somebody had changed a file of ours; their version was kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Where it is kept.
+    pub path: PathBuf,
+}
+
+/// The lists that are known to be ours.
+#[derive(Debug, Default)]
+pub(crate) struct Tasks {
+    ours: Option<BTreeSet<String>>,
+}
+
+impl Session {
+    /// Writes `tasks.json`, unless it says the same already. What somebody else wrote into it
+    /// since we last did is kept aside, and the caller is told where.
+    pub fn write_tasks(&mut self, rows: &[TaskRow]) -> Result<Option<Kept>, SessionError> {
+        let path = self.dir.join(TASKS);
+        let bytes = readable_json(rows)?;
+        let found = match self.disk.read(&path) {
+            Ok(found) => Some(found),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(SessionError::while_doing("read", &path)(error)),
+        };
+        if found.as_ref() == Some(&bytes) {
+            return Ok(None);
+        }
+        let found_hash = found.as_deref().map(sha256);
+        let kept = match (&found, &found_hash) {
+            (Some(found), Some(hash)) if !self.our_lists().contains(hash) => {
+                Some(self.keep_edited(found)?)
+            }
+            _ => None,
+        };
+        self.remember_lists(found_hash.into_iter().chain([sha256(&bytes)]).collect())?;
+        let written = self.disk.replace(&path, &bytes);
+        written.map_err(SessionError::while_doing("write", &path))?;
+        Ok(kept)
+    }
+
+    fn keep_edited(&self, found: &[u8]) -> Result<Kept, SessionError> {
+        let name = |n: u32| format!("tasks.edited-{n}.json");
+        let path = unused(self.disk.as_ref(), &self.dir, name)?;
+        self.disk.replace(&path, found).map_err(SessionError::while_doing("write", &path))?;
+        Ok(Kept { path })
+    }
+
+    fn our_lists(&mut self) -> &BTreeSet<String> {
+        self.tasks.ours.get_or_insert_with(|| {
+            // When it cannot be read, whatever is there counts as edited and is kept.
+            let bytes = self.disk.read(&self.dir.join(HASHES)).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
+        })
+    }
+
+    fn remember_lists(&mut self, hashes: BTreeSet<String>) -> Result<(), SessionError> {
+        let path = self.dir.join(HASHES);
+        let text: String = hashes.iter().map(|hash| format!("{hash}\n")).collect();
+        let written = self.disk.replace(&path, text.as_bytes());
+        written.map_err(SessionError::while_doing("write", &path))?;
+        self.tasks.ours = Some(hashes);
+        Ok(())
+    }
+}

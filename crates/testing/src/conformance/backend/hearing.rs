@@ -1,0 +1,140 @@
+//! Opening conversations and listening to turns.
+#![expect(clippy::expect_used, clippy::panic, reason = "a check that fails panics")]
+
+use std::path::Path;
+use std::time::Duration;
+
+use atomic_backend::{Backend, Conversation, OpenRequest, Turn};
+use atomic_event::{AgentName, ConversationId, Question, QuestionId, Report, Stop, ToolUse};
+use atomic_event::{TurnEvent, Usage};
+use tempfile::TempDir;
+use tokio::time::timeout;
+
+/// Longer than anything here takes; a backend that hangs fails instead of holding up the suite.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What marks the processes of a conversation.
+pub(super) const MARKER: &str = "conformance/step#1/1";
+
+/// A conversation in a folder of its own.
+pub(super) struct Open {
+    pub(super) conversation: Box<dyn Conversation>,
+    pub(super) workspace: TempDir,
+}
+
+/// Opens a new conversation.
+pub(super) async fn open(backend: &dyn Backend) -> Open {
+    let workspace = tempfile::tempdir().expect("a temporary folder");
+    let request = request(workspace.path(), None);
+    let conversation = in_time("opening", backend.open(request)).await;
+    Open { conversation: conversation.expect("a new conversation opens"), workspace }
+}
+
+pub(super) fn request(workspace: &Path, resume: Option<ConversationId>) -> OpenRequest {
+    OpenRequest {
+        agent: AgentName::from("worker"),
+        system_prompt: "You are part of a test.".to_owned(),
+        model: None,
+        workspace: workspace.to_owned(),
+        resume,
+        questions: true,
+        marker: MARKER.to_owned(),
+    }
+}
+
+impl Open {
+    /// Sends a prompt that must be taken.
+    pub(super) async fn send(&self, prompt: &str) -> Listener {
+        let sent = in_time("sending", self.conversation.send(prompt.to_owned())).await;
+        Listener { turn: sent.expect("a prompt is taken"), heard: Heard::default() }
+    }
+
+    /// Sends a prompt and listens to the end.
+    pub(super) async fn exchange(&self, prompt: &str) -> (Heard, Stop) {
+        self.send(prompt).await.until_end().await
+    }
+
+    /// Ends the conversation.
+    pub(super) async fn close(self) {
+        in_time("closing", self.conversation.close()).await;
+    }
+}
+
+/// What a turn reported so far.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    pub(super) typed: Vec<String>,
+    pub(super) said: Vec<String>,
+    pub(super) tools: Vec<ToolUse>,
+    pub(super) spent: Vec<Usage>,
+}
+
+/// Listens to a turn.
+pub(super) struct Listener {
+    turn: Turn,
+    heard: Heard,
+}
+
+impl Listener {
+    /// Listens until the first text.
+    pub(super) async fn until_typed(&mut self) {
+        while self.heard.typed.is_empty() {
+            match self.next().await {
+                Next::Went => {}
+                other @ (Next::Asked(..) | Next::Ended(_)) => panic!("{other:?} before any text"),
+            }
+        }
+    }
+
+    /// Listens until a question is asked.
+    pub(super) async fn until_asked(&mut self) -> (QuestionId, Question) {
+        loop {
+            match self.next().await {
+                Next::Went => {}
+                Next::Asked(id, question) => return (id, question),
+                Next::Ended(stop) => panic!("the turn ended before it asked: {stop:?}"),
+            }
+        }
+    }
+
+    /// Listens to the end, which must come once and be followed by nothing.
+    pub(super) async fn until_end(mut self) -> (Heard, Stop) {
+        loop {
+            match self.next().await {
+                Next::Went => {}
+                Next::Asked(_, question) => panic!("an unexpected question: {question:?}"),
+                Next::Ended(stop) => {
+                    let after = in_time("closing of the channel", self.turn.recv()).await;
+                    assert_eq!(after, None, "nothing follows the end of a turn");
+                    return (self.heard, stop);
+                }
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Next {
+        let event = in_time("listening", self.turn.recv()).await;
+        match event.unwrap_or_else(|| panic!("no end after {:?}", self.heard)) {
+            TurnEvent::Typed { text } => self.heard.typed.push(text),
+            TurnEvent::Reported(Report::Said { text }) => self.heard.said.push(text),
+            TurnEvent::Reported(Report::ToolUsed(tool)) => self.heard.tools.push(tool),
+            TurnEvent::Reported(Report::Spent(usage)) => self.heard.spent.push(usage),
+            TurnEvent::Asked { id, question } => return Next::Asked(id, question),
+            TurnEvent::Ended(stop) => return Next::Ended(stop),
+        }
+        Next::Went
+    }
+}
+
+/// What the listener has to react to.
+#[derive(Debug)]
+enum Next {
+    Went,
+    Asked(QuestionId, Question),
+    Ended(Stop),
+}
+
+/// Waits, but not for ever.
+pub(super) async fn in_time<T>(what: &str, awaited: impl Future<Output = T>) -> T {
+    timeout(PATIENCE, awaited).await.unwrap_or_else(|_| panic!("{what} took over {PATIENCE:?}"))
+}

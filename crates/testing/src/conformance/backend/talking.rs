@@ -1,0 +1,158 @@
+//! Checks of what is said, done and asked.
+#![expect(clippy::expect_used, clippy::panic, reason = "a check that fails panics")]
+
+use atomic_event::{Answer, ConversationId, QuestionId, Stop};
+
+use super::hearing::{Open, in_time, open, request};
+use super::{Failure, Scenario, Stage};
+
+fn done(text: &str) -> Stop {
+    Stop::Done { text: text.to_owned() }
+}
+
+/// Opening gives an id, another one each time, and sending does not change it.
+pub async fn the_id_is_known_before_the_first_prompt(stage: Stage<'_>) {
+    let backend = stage(&Scenario::Text);
+    let first = open(backend.as_ref()).await;
+    let second = open(backend.as_ref()).await;
+    let id = first.conversation.id();
+    assert!(!id.as_str().is_empty());
+    assert_ne!(id, second.conversation.id());
+    first.exchange("go").await;
+    assert_eq!(first.conversation.id(), id);
+}
+
+/// Text comes in pieces; the pieces, what is kept and the final text are the same.
+pub async fn text_is_streamed_and_kept(stage: Stage<'_>) {
+    let open = open(stage(&Scenario::Text).as_ref()).await;
+    let (heard, stop) = open.exchange("go").await;
+    assert!(heard.typed.len() > 1, "in one piece: {:?}", heard.typed);
+    assert_eq!(heard.typed.concat(), Scenario::TEXT);
+    assert_eq!(heard.said, [Scenario::TEXT]);
+    assert_eq!(stop, done(Scenario::TEXT));
+}
+
+/// An agent that says nothing has not failed.
+pub async fn silence_is_an_empty_text(stage: Stage<'_>) {
+    let open = open(stage(&Scenario::Silence).as_ref()).await;
+    let (heard, stop) = open.exchange("go").await;
+    assert_eq!(heard.typed, [""; 0]);
+    assert_eq!(stop, done(""));
+}
+
+/// Tools do their work in the workspace and say whether it went well.
+pub async fn tools_are_reported(stage: Stage<'_>) {
+    let open = open(stage(&Scenario::Tools).as_ref()).await;
+    let (heard, stop) = open.exchange("go").await;
+    assert_eq!(stop, done(Scenario::TEXT));
+    let made = std::fs::read_to_string(open.workspace.path().join(Scenario::FILE));
+    assert_eq!(made.ok().as_deref(), Some(Scenario::CONTENT));
+    let went = |summary: &str| {
+        let used = heard.tools.iter().find(|tool| tool.summary.contains(summary));
+        used.map(|tool| (tool.tool.is_empty(), tool.ok))
+    };
+    assert_eq!(went(Scenario::FILE), Some((false, true)), "{:?}", heard.tools);
+    assert_eq!(went(Scenario::FAILING), Some((false, false)), "{:?}", heard.tools);
+}
+
+/// Tokens are counted, and money exactly when the backend says that it knows it.
+pub async fn usage_is_reported(stage: Stage<'_>) {
+    let backend = stage(&Scenario::Text);
+    let open = open(backend.as_ref()).await;
+    let (heard, _) = open.exchange("go").await;
+    assert!(heard.spent.iter().map(|usage| usage.input_tokens).sum::<u64>() > 0);
+    assert!(heard.spent.iter().map(|usage| usage.output_tokens).sum::<u64>() > 0);
+    let has_cost = heard.spent.iter().any(|usage| usage.cost_usd.is_some());
+    assert_eq!(has_cost, backend.reports_cost());
+}
+
+/// A question waits for its answer, takes it once, and the turn goes on with it.
+pub async fn a_question_is_asked_and_the_answer_goes_on(stage: Stage<'_>) {
+    let open = open(stage(&Scenario::Question).as_ref()).await;
+    let mut listener = open.send("go").await;
+    let (id, question) = listener.until_asked().await;
+    assert_eq!(question.question, Scenario::QUESTION);
+    let labels: Vec<&str> = question.options.iter().map(|choice| choice.label.as_str()).collect();
+    assert_eq!(labels, Scenario::OPTIONS);
+
+    assert_eq!(answer(&open, QuestionId::from("another")).await, Err("misused"));
+    assert_eq!(answer(&open, id.clone()).await, Ok(()));
+    assert_eq!(answer(&open, id.clone()).await, Err("misused"));
+
+    let (_, stop) = listener.until_end().await;
+    let Stop::Done { text } = stop else { panic!("{stop:?}") };
+    assert!(text.contains(Scenario::OPTIONS[1]), "{text:?}");
+    assert_eq!(answer(&open, id).await, Err("misused"));
+}
+
+async fn answer(open: &Open, question: QuestionId) -> Result<(), &'static str> {
+    let answer = Answer { chosen: vec![Scenario::OPTIONS[1].to_owned()] };
+    let answered = in_time("answering", open.conversation.answer(question, answer)).await;
+    answered.map_err(|error| error.code())
+}
+
+/// One turn at a time; the turn under way does not notice, and afterwards there may be another.
+pub async fn a_second_prompt_during_a_turn_is_refused(stage: Stage<'_>) {
+    let open = open(stage(&Scenario::Question).as_ref()).await;
+    for _ in 0..2 {
+        let mut listener = open.send("go").await;
+        let (id, _) = listener.until_asked().await;
+        let second = in_time("sending", open.conversation.send("more".to_owned())).await;
+        assert_eq!(second.map(|_| ()).map_err(|error| error.code()), Err("misused"));
+        assert_eq!(answer(&open, id).await, Ok(()));
+        let (_, stop) = listener.until_end().await;
+        assert!(matches!(stop, Stop::Done { .. }), "{stop:?}");
+    }
+}
+
+/// After everything is closed, the id is enough to go on.
+pub async fn a_conversation_is_continued_by_its_id(stage: Stage<'_>) {
+    let backend = stage(&Scenario::Text);
+    let Open { conversation, workspace } = open(backend.as_ref()).await;
+    let id = conversation.id();
+    let first = Open { conversation, workspace };
+    first.exchange("go").await;
+    let Open { conversation, workspace } = first;
+    in_time("closing", conversation.close()).await;
+    drop(backend);
+
+    let request = request(workspace.path(), Some(id.clone()));
+    let backend = stage(&Scenario::Text);
+    let conversation = in_time("opening", backend.open(request)).await;
+    let again = Open { conversation: conversation.expect("it is continued"), workspace };
+    assert_eq!(again.conversation.id(), id);
+    assert_eq!(again.exchange("go on").await.1, done(Scenario::TEXT));
+}
+
+/// An id that the program does not know is told apart from other failures.
+pub async fn an_unknown_conversation_is_gone(stage: Stage<'_>) {
+    let workspace = tempfile::tempdir().expect("a temporary folder");
+    let unknown = Some(ConversationId::from("never-heard-of"));
+    let opened = stage(&Scenario::Text).open(request(workspace.path(), unknown)).await;
+    assert_eq!(opened.err().map(|error| error.code()), Some("conversation_gone"));
+}
+
+/// Each way to fail has its own code, and the message names the backend.
+pub async fn failures_are_told_apart(stage: Stage<'_>) {
+    for failure in Failure::ALL {
+        let backend = stage(&Scenario::Failure(failure));
+        let (_, stop) = open(backend.as_ref()).await.exchange("go").await;
+        let Stop::Failed(error) = stop else { panic!("{failure:?}: {stop:?}") };
+        assert_eq!(error.code, failure.code());
+        assert!(error.message.contains(backend.id().as_str()), "{failure:?}: {}", error.message);
+    }
+}
+
+/// What is said in one conversation is not heard in another.
+pub async fn two_conversations_at_once_do_not_mix(stage: Stage<'_>) {
+    let backend = stage(&Scenario::Two);
+    let (first, second) = (open(backend.as_ref()).await, open(backend.as_ref()).await);
+    for _ in 0..3 {
+        let (alpha, beta) =
+            tokio::join!(first.exchange(Scenario::ALPHA), second.exchange(Scenario::BETA));
+        assert_eq!(alpha.0.typed.concat(), Scenario::TEXT);
+        assert_eq!(alpha.1, done(Scenario::TEXT));
+        assert_eq!(beta.0.typed.concat(), Scenario::OTHER_TEXT);
+        assert_eq!(beta.1, done(Scenario::OTHER_TEXT));
+    }
+}

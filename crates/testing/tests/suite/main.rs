@@ -1,0 +1,4 @@
+//! The suites that need real processes, in one binary so that they link once.
+
+mod guard;
+mod script;

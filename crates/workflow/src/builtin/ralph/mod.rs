@@ -1,0 +1,247 @@
+//! `ralph`: plan, work through the list, check every task, review, fix, until the list is done.
+//!
+//! Nothing outside this folder knows it. It is a graph and a handful of pure functions; under
+//! another name it behaves the same.
+
+mod plan;
+mod prompts;
+mod review;
+mod settle;
+mod task;
+
+use atomic_event::{AgentName, Patch, StepError, StepResult};
+use atomic_graph::{
+    Condition, Count, Each, Graph, Key, Kind, Node, OnError, OnLost, Ready, Reducer, Retry, code,
+};
+use serde_json::json;
+
+use crate::{
+    Action, AgentAction, Call, Function, Functions, Gates, Launch, Limits, Text, Workflow,
+};
+use task::{Status, Task};
+
+/// Builds the workflow under this name.
+pub fn ralph(name: &str) -> Workflow {
+    Workflow {
+        name: name.into(),
+        aliases: if name == "ralph" { vec!["loop".to_owned()] } else { vec![] },
+        description: "Plan, implement, check, review and fix until the task list is done"
+            .to_owned(),
+        sessions_dir: ".ralph/sessions".to_owned(),
+        graph: graph(),
+        functions: functions(),
+        initial_state,
+    }
+}
+
+fn functions() -> Functions {
+    Functions::default()
+        .with("ralph/planner-prompt", Function::Text(prompts::planner))
+        .with("ralph/parse-tasks", Function::Step(parse_tasks))
+        .with("ralph/worker-prompt", Function::Text(prompts::worker))
+        .with("ralph/worker-subject", Function::Text(prompts::worker_subject))
+        .with("ralph/read-report", Function::Parse(settle::read_report))
+        .with("ralph/gave-up", Function::Holds(settle::gave_up))
+        .with("ralph/settle", Function::Step(settle::settle))
+        .with("ralph/judge-tasks", Function::Step(judge_tasks))
+        .with("ralph/reopen-tasks", Function::Step(reopen_tasks))
+        .with("ralph/reviewer-prompt", Function::Text(prompts::reviewer))
+        .with("ralph/reviewer-subject", Function::Text(prompts::reviewer_subject))
+        .with("ralph/read-review", Function::Parse(review::read_review))
+        .with("ralph/fixer", Function::Step(review::fixer))
+}
+
+fn initial_state(launch: &Launch) -> Patch {
+    let values = json!({
+        "prompt": launch.prompt,
+        "workers": launch.workers,
+        "limits": launch.limits,
+        "tasks": [],
+    });
+    serde_json::from_value(values).unwrap_or_default()
+}
+
+fn graph() -> Graph {
+    let planner = agent("planner", "ralph/planner-prompt", Text::Template("the plan".to_owned()));
+    let reviewer = AgentAction {
+        fresh: true,
+        parse: Some("ralph/read-review".into()),
+        ..agent("reviewer", "ralph/reviewer-prompt", Text::Call("ralph/reviewer-subject".into()))
+    };
+    let fan = Kind::Each(Each {
+        over: Key::from("tasks"),
+        item: Key::from("item"),
+        graph: task_graph(),
+        workers: Count::Key(Key::from("workers")),
+        ready: Ready::Tasks,
+    });
+    Graph::starting_at("planner")
+        .node(Action::Agent(planner).node("planner", "Planning the tasks").retry(patience()))
+        .node(
+            function("parse-tasks", "ralph/parse-tasks", "Reading the plan").may_go_to(["planner"]),
+        )
+        .node(
+            Action::Gates(Gates { baseline: true })
+                .node("baseline", "Running the checks before any work is done")
+                .on_lost(OnLost::RunAgain),
+        )
+        .node(Node::new("select-ready-tasks", fan).described("Working through the tasks"))
+        .node(
+            function("judge-tasks", "ralph/judge-tasks", "Looking at what is left")
+                .on_revive("reopen-tasks"),
+        )
+        .node(function("reopen-tasks", "ralph/reopen-tasks", "Giving failed tasks another chance"))
+        .node(Action::Agent(reviewer).node("reviewer", "Reviewing the result").retry(patience()))
+        .node(
+            function("fixer", "ralph/fixer", "Turning findings into tasks")
+                .may_go_to(["select-ready-tasks"])
+                .on_revive("reviewer"),
+        )
+        .edge("planner", "parse-tasks")
+        .edge("parse-tasks", "baseline")
+        .edge("baseline", "select-ready-tasks")
+        .edge("select-ready-tasks", "judge-tasks")
+        .edge("judge-tasks", "reviewer")
+        .edge("reopen-tasks", "select-ready-tasks")
+        .edge("reviewer", "fixer")
+        .reducer("tasks", Reducer::MergeById)
+        .reducer("findings", Reducer::Concat)
+        .reducer("instructions", Reducer::Concat)
+        .reducer("redGates", Reducer::Merge)
+}
+
+/// What happens to one task.
+fn task_graph() -> Graph {
+    let worker = AgentAction {
+        fresh: true,
+        iteration: true,
+        parse: Some("ralph/read-report".into()),
+        ..agent("worker", "ralph/worker-prompt", Text::Call("ralph/worker-subject".into()))
+    };
+    let to_settle = || OnError::Goto("settle".into());
+    Graph::starting_at("worker")
+        .node(
+            Action::Agent(worker)
+                .node("worker", "Implementing a task")
+                .retry(patience())
+                .on_error(to_settle())
+                .max_visits(Count::Key(Key::from("maxIterations"))),
+        )
+        .node(
+            Action::Gates(Gates { baseline: false })
+                .node("check", "Checking the result")
+                .on_error(to_settle())
+                .on_lost(OnLost::RunAgain),
+        )
+        .node(function("settle", "ralph/settle", "Settling the task"))
+        .edge_when("worker", "settle", Condition::Call("ralph/gave-up".into()))
+        .edge_when("worker", "check", Condition::Otherwise)
+        .edge("check", "settle")
+}
+
+fn agent(name: &str, prompt: &str, subject: Text) -> AgentAction {
+    AgentAction {
+        agent: AgentName::from(name),
+        instructions: None,
+        prompt: Text::Call(prompt.into()),
+        subject,
+        parse: None,
+        fresh: false,
+        questions: false,
+        iteration: false,
+    }
+}
+
+fn function(id: &str, call: &str, description: &str) -> Node {
+    Action::Function { call: call.into() }.node(id, description)
+}
+
+/// Only what passes by itself is worth waiting for.
+fn patience() -> Retry {
+    let codes = vec!["rate_limited".to_owned(), "overloaded".to_owned()];
+    Retry { attempts: 3, delay_ms: 1_000, factor: 4.0, codes }
+}
+
+/// Takes the plan, sends it back once, or fails.
+fn parse_tasks(call: &Call<'_>) -> Result<StepResult, StepError> {
+    let limits: Limits = call.get("limits");
+    let answer = call.output("planner");
+    let answer = answer.as_str().unwrap_or_default();
+    match plan::read_plan(answer, limits.tasks) {
+        Ok(tasks) => {
+            let count = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
+            let room = limits.iterations.unwrap_or_else(|| count.saturating_mul(4).max(100));
+            let rows: Vec<_> = tasks.iter().map(header_line).collect();
+            let entry = json!({"heading": "# Tasks", "text": rows.join("\n")});
+            Ok(StepResult::output(json!({"tasks": count, "progress": entry}))
+                .set("tasks", json!(tasks))
+                .set("maxIterations", room)
+                .set("planError", ""))
+        }
+        Err(problem) if call.get::<String>("planError").is_empty() => {
+            Ok(StepResult::output(json!({"refused": problem}))
+                .set("planError", problem)
+                .goto("planner"))
+        }
+        Err(problem) => {
+            let quoted = task::one_line(answer, 200);
+            let message = format!(
+                "the planner's second plan cannot be used either: {problem}. It begins: {quoted:?}"
+            );
+            Err(StepError::new("plan", message))
+        }
+    }
+}
+
+fn header_line(task: &Task) -> String {
+    let blocked = if task.blocked_by.is_empty() {
+        String::new()
+    } else {
+        format!(" (after {})", task.blocked_by.join(", "))
+    };
+    let mut line = format!("- {} {}{blocked}", task.id, task.content);
+    if !task.description.is_empty() {
+        line = format!("{line}\n  {}", task.description.trim().replace('\n', "\n  "));
+    }
+    for criterion in &task.acceptance_criteria {
+        line = format!("{line}\n  - {criterion}");
+    }
+    line
+}
+
+/// All done, or not a success: then what is left, and what blocks what.
+fn judge_tasks(call: &Call<'_>) -> Result<StepResult, StepError> {
+    let tasks: Vec<Task> = call.get("tasks");
+    let left: Vec<&Task> = tasks.iter().filter(|t| t.status != Status::Completed).collect();
+    if left.is_empty() && !tasks.is_empty() {
+        return Ok(StepResult::output(json!({"done": tasks.len()})));
+    }
+    let describe = |task: &&Task| match task.status {
+        Status::Failed => {
+            format!("{} failed: {}", task.id, task.error.as_deref().unwrap_or("unknown"))
+        }
+        Status::Pending | Status::InProgress | Status::Completed => {
+            let open = |id: &&String| left.iter().any(|other| other.id == **id);
+            let by: Vec<_> = task.blocked_by.iter().filter(open).cloned().collect();
+            format!("{} is blocked by {}", task.id, by.join(", "))
+        }
+    };
+    let lines: Vec<_> = left.iter().map(describe).collect();
+    let message =
+        format!("{} of {} tasks are not done: {}", left.len(), tasks.len(), lines.join("; "));
+    let at_ceiling = left.iter().any(|task| task.error_code.as_deref() == Some(code::CEILING));
+    Err(StepError::new(if at_ceiling { code::CEILING } else { "tasks" }, message))
+}
+
+/// A failed run was resumed: its failed tasks count from the beginning again.
+fn reopen_tasks(call: &Call<'_>) -> Result<StepResult, StepError> {
+    let tasks: Vec<Task> = call.get("tasks");
+    let failed = tasks.iter().filter(|task| task.status == Status::Failed);
+    let rows: Vec<_> = failed
+        .map(|task| {
+            json!({"id": task.id, "status": Status::Pending, "attempts": 0, "bugFixes": 0,
+                "errorCode": null})
+        })
+        .collect();
+    Ok(StepResult::output(json!({"reopened": rows.len()})).set("tasks", rows))
+}

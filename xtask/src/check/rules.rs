@@ -1,0 +1,133 @@
+//! The table of `docs/architecture.md`, in a form that can be enforced.
+
+/// What one crate may know and use.
+pub(super) struct Rule {
+    /// The crate, without the `atomic-` in front.
+    pub(super) name: &'static str,
+    /// The crates of the workspace it may know.
+    pub(super) knows: &'static [&'static str],
+    /// What it must not be able to do; said with every violation.
+    pub(super) must_not: &'static str,
+    /// The packages from outside it may use.
+    pub(super) packages: Packages,
+    /// Parts of the standard library it must not use.
+    pub(super) not_std: &'static [&'static str],
+}
+
+/// Packages from outside the workspace.
+pub(super) enum Packages {
+    /// These and no others: for crates whose whole point is what they cannot do.
+    Only(&'static [&'static str]),
+    /// All but these.
+    AllBut(&'static [&'static str]),
+}
+
+/// Parsing arguments and drawing progress belongs to one crate.
+pub(super) const ONLY_CLI: &[&str] = &["clap", "console", "indicatif"];
+
+/// Only tests may use this crate.
+pub(super) const TEST_ONLY: &str = "testing";
+
+/// Names that say nothing, and so end up holding everything.
+pub(super) const EMPTY_NAMES: &[&str] =
+    &["core", "common", "types", "utils", "helpers", "manager", "misc"];
+
+const ALL: &[&str] =
+    &["graph", "event", "registry", "workflow", "backend", "session", "runner", "tui", "cli"];
+const ACTING: &[&str] = &["std::fs", "std::net", "std::process", "std::env", "std::thread"];
+// A process may know its own number without starting another.
+const STARTING_AND_NETWORK: &[&str] = &["std::process::Command", "std::net"];
+
+/// One rule per crate. A crate without a rule fails the check: a crate exists because of
+/// something it must not be able to do, and here is where that is written down.
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        name: "graph",
+        knows: &[],
+        must_not: "do IO, async, clocks or randomness, nor know agents",
+        packages: Packages::Only(&["schemars", "serde", "serde_json", "thiserror"]),
+        not_std: &[
+            "std::fs",
+            "std::io",
+            "std::net",
+            "std::process",
+            "std::env",
+            "std::thread",
+            "std::time::Instant",
+            "std::time::SystemTime",
+            // Its order changes from run to run.
+            "std::collections::HashMap",
+            "std::collections::HashSet",
+        ],
+    },
+    Rule {
+        name: "event",
+        knows: &["graph"],
+        must_not: "have behaviour",
+        packages: Packages::Only(&["jiff", "schemars", "serde", "serde_json", "thiserror"]),
+        not_std: ACTING,
+    },
+    Rule {
+        name: "registry",
+        knows: &["event"],
+        must_not: "run anything, use the network, nor know QuickJS",
+        packages: Packages::AllBut(&["tokio", "rquickjs", "hyper", "reqwest", "ureq", "anyhow"]),
+        not_std: STARTING_AND_NETWORK,
+    },
+    Rule {
+        name: "workflow",
+        knows: &["graph", "event"],
+        must_not: "start processes, know backends, nor touch the terminal",
+        packages: Packages::AllBut(&["tokio", "rustix", "crossterm", "ratatui", "anyhow"]),
+        not_std: STARTING_AND_NETWORK,
+    },
+    Rule {
+        name: "backend",
+        knows: &["event"],
+        must_not: "know workflows, sessions, nor the user interface",
+        packages: Packages::AllBut(&["crossterm", "ratatui", "anyhow"]),
+        not_std: &[],
+    },
+    Rule {
+        name: "session",
+        knows: &["event"],
+        must_not: "interpret a workflow, nor be asynchronous",
+        packages: Packages::AllBut(&["tokio", "crossterm", "ratatui", "anyhow"]),
+        not_std: STARTING_AND_NETWORK,
+    },
+    Rule {
+        name: "runner",
+        knows: &["graph", "event", "registry", "workflow", "backend", "session"],
+        must_not: "draw, nor parse arguments",
+        packages: Packages::AllBut(&["crossterm", "ratatui", "anyhow"]),
+        not_std: &[],
+    },
+    Rule {
+        name: "tui",
+        knows: &["event"],
+        must_not: "know the runner, backends, nor files",
+        packages: Packages::AllBut(&["anyhow"]),
+        not_std: &["std::fs", "std::net", "std::process"],
+    },
+    Rule {
+        name: "cli",
+        knows: &["graph", "event", "registry", "workflow", "backend", "session", "runner", "tui"],
+        must_not: "decide anything beyond parsing, wiring up and printing",
+        packages: Packages::AllBut(&[]),
+        not_std: &[],
+    },
+    Rule {
+        name: TEST_ONLY,
+        knows: ALL,
+        must_not: "be a normal dependency",
+        packages: Packages::AllBut(&[]),
+        not_std: &[],
+    },
+    Rule {
+        name: "xtask",
+        knows: &["event"],
+        must_not: "know the program beyond the format of its journal",
+        packages: Packages::AllBut(&["tokio"]),
+        not_std: &[],
+    },
+];

@@ -1,0 +1,155 @@
+//! `xtask test`: everything there is to check, one suite after the other, and a table.
+//!
+//! A failing suite is shown whole and does not keep the next from running, so that one run shows
+//! all failures; only a failing build does. A passing suite is only written to a log.
+
+mod counts;
+mod deny;
+mod plan;
+mod table;
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use crate::metadata::{Metadata, cargo};
+use crate::{bench, check, schema};
+use counts::Counts;
+use plan::{Job, Suite, Tree};
+use table::{Outcome, Row};
+
+/// Runs all suites; fails when one of them did.
+pub(crate) fn run(quick: bool) -> Result<ExitCode, String> {
+    let metadata = Metadata::read(None)?;
+    let tree = Tree::of(&metadata, has_nextest());
+    if !tree.nextest {
+        println!("cargo-nextest is not installed: the tests run under cargo test");
+    }
+    let logs = metadata.target_directory.join("xtask-test");
+    fs::create_dir_all(&logs).map_err(|e| format!("cannot create {}: {e}", logs.display()))?;
+
+    let mut rows: Vec<Row> = Vec::new();
+    let mut build_failed = false;
+    for suite in plan::plan(&tree, quick) {
+        let row = if build_failed && suite.needs_build {
+            Row::not_run(&suite.name, "the build failed")
+        } else {
+            perform(&suite, &metadata, &logs)?
+        };
+        build_failed |= suite.is_build && row.outcome == Outcome::Failed;
+        rows.push(row);
+    }
+    println!("\n{}", table::draw(&rows));
+    let failed = rows.iter().any(|row| row.outcome == Outcome::Failed);
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn has_nextest() -> bool {
+    let asked = cargo().args(["nextest", "--version"]).output();
+    asked.is_ok_and(|output| output.status.success())
+}
+
+fn perform(suite: &Suite, metadata: &Metadata, logs: &Path) -> Result<Row, String> {
+    print!("{:<width$} … ", suite.name, width = table::NAME_WIDTH);
+    io::stdout().flush().map_err(|e| format!("cannot write to the terminal: {e}"))?;
+    let log = Log::create(logs, &suite.name)?;
+    let began = Instant::now();
+    let end = carry_out(&suite.job, metadata, &log);
+    let seconds = began.elapsed().as_secs_f64();
+    let output = log.text();
+    let (mut outcome, mut note) = match end {
+        End::Passed => (Outcome::Passed, None),
+        End::Failed(note) => (Outcome::Failed, note),
+        End::NotRun(note) => (Outcome::NotRun, Some(note)),
+    };
+    let mut counts = Counts::of(&suite.job, outcome, &output);
+    if suite.needs_tests && outcome == Outcome::Passed && counts.passed == 0 {
+        (outcome, note) = (Outcome::Failed, Some("no such test was found".to_owned()));
+        counts = Counts::of(&suite.job, outcome, &output);
+    }
+    println!("{} {seconds:.1} s", outcome.word());
+    if outcome == Outcome::Failed {
+        println!("{output}\n(log: {})", log.path.display());
+    }
+    Ok(Row { name: suite.name.clone(), outcome, counts, seconds, note })
+}
+
+/// How a suite ended, with a word on why where its output does not say it.
+enum End {
+    Passed,
+    Failed(Option<String>),
+    NotRun(String),
+}
+
+fn carry_out(job: &Job, metadata: &Metadata, log: &Log) -> End {
+    let done = match job {
+        Job::Cargo { calls, .. } => {
+            // All of them, whatever the first says.
+            let ends: Vec<_> = calls.iter().map(|call| log.cargo(call)).collect();
+            ends.into_iter().collect::<Result<Vec<()>, String>>().map(|_| ())
+        }
+        Job::Check => check::run(metadata).map(|said| log.write(&said)),
+        Job::Schema => schema::compare(&metadata.workspace_root),
+        Job::Bench => bench::command_line(metadata, &["--smoke"]).and_then(|call| log.cargo(&call)),
+        Job::Deny => match deny::program(log) {
+            Ok(program) => log.run(deny::command(&program, &metadata.workspace_root)),
+            Err(reason) if in_ci() => Err(format!("cargo-deny is not to be had: {reason}")),
+            Err(reason) => return End::NotRun(reason),
+        },
+    };
+    match done {
+        Ok(()) => End::Passed,
+        Err(problem) => {
+            log.write(&problem);
+            End::Failed(problem.starts_with("not there yet").then_some(problem))
+        }
+    }
+}
+
+/// On a developer's machine a missing tool is said; where nobody reads it is a failure.
+fn in_ci() -> bool {
+    std::env::var("CI").is_ok_and(|value| value == "true" || value == "1")
+}
+
+/// What a suite printed.
+struct Log {
+    path: PathBuf,
+    file: File,
+}
+
+impl Log {
+    fn create(folder: &Path, suite: &str) -> Result<Self, String> {
+        let path = folder.join(format!("{}.log", suite.replace(' ', "-")));
+        // Appending, because several processes write to it one after the other.
+        let made = File::create(&path).and_then(|_| File::options().append(true).open(&path));
+        let file = made.map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+        Ok(Self { path, file })
+    }
+
+    fn write(&self, text: &str) {
+        // A log that cannot be written must not fail a suite that passed.
+        let _ = writeln!(&self.file, "{text}");
+    }
+
+    fn text(&self) -> String {
+        let bytes = fs::read(&self.path).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).trim_end().to_owned()
+    }
+
+    fn cargo(&self, arguments: &[String]) -> Result<(), String> {
+        let mut command = cargo();
+        command.args(arguments);
+        self.run(command)
+    }
+
+    fn run(&self, mut command: Command) -> Result<(), String> {
+        let shown = format!("{command:?}");
+        self.write(&format!("$ {shown}"));
+        let clone = || self.file.try_clone().map_err(|e| format!("cannot write the log: {e}"));
+        command.stdin(Stdio::null()).stdout(clone()?).stderr(clone()?);
+        let status = command.status().map_err(|e| format!("cannot start {shown}: {e}"))?;
+        if status.success() { Ok(()) } else { Err(format!("{shown} ended with {status}")) }
+    }
+}

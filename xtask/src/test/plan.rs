@@ -1,0 +1,251 @@
+//! Which suites there are, and in which order.
+
+use super::counts::Runner;
+use crate::metadata::Metadata;
+
+/// What the plan depends on.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tree {
+    /// Packages, without the `atomic-` in front.
+    pub(super) packages: Vec<(String, String)>,
+    /// Integration tests by name.
+    pub(super) test_binaries: Vec<String>,
+    /// Features the tests need.
+    pub(super) features: Vec<String>,
+    /// Whether cargo-nextest is there.
+    pub(super) nextest: bool,
+}
+
+/// One line of the table.
+pub(super) struct Suite {
+    pub(super) name: String,
+    pub(super) job: Job,
+    /// When this fails there is nothing to run the tests with.
+    pub(super) is_build: bool,
+    /// Not run when the build failed.
+    pub(super) needs_build: bool,
+    /// Finding no test is a failure: somebody has renamed them.
+    pub(super) needs_tests: bool,
+}
+
+/// What a suite does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Job {
+    /// Calls of cargo, all of which must succeed.
+    Cargo { calls: Vec<Vec<String>>, runner: Option<Runner> },
+    /// `xtask check`.
+    Check,
+    /// `xtask schema --check`.
+    Schema,
+    /// cargo-deny, which may have to be installed first.
+    Deny,
+    /// The benchmarks, only to see that they run.
+    Bench,
+}
+
+/// Compiled in for tests only. A test that requires it would be left out without a word, so it is
+/// switched on in every crate that has it.
+const FAILPOINTS: &str = "failpoints";
+
+/// Marks what belongs to the crash suite, in the name of a test or of its binary. (So no other
+/// test has it in its name.)
+const CRASH: &str = "crash";
+
+impl Tree {
+    /// Reads what the plan needs from cargo's metadata.
+    pub(super) fn of(metadata: &Metadata, nextest: bool) -> Self {
+        let names = |p: &crate::metadata::Package| (p.name.clone(), p.short_name().to_owned());
+        let mut packages: Vec<_> = metadata.packages.iter().map(names).collect();
+        packages.sort();
+        let targets = metadata.packages.iter().flat_map(|p| &p.targets);
+        let mut test_binaries: Vec<_> = targets
+            .filter(|target| target.kind.iter().any(|kind| kind == "test"))
+            .map(|target| target.name.clone())
+            .collect();
+        test_binaries.sort();
+        test_binaries.dedup();
+        let features = metadata
+            .packages
+            .iter()
+            .filter(|package| package.features.contains_key(FAILPOINTS))
+            .map(|package| format!("{}/{FAILPOINTS}", package.name))
+            .collect();
+        Self { packages, test_binaries, features, nextest }
+    }
+}
+
+/// All suites in order; `quick` leaves out what takes minutes.
+pub(super) fn plan(tree: &Tree, quick: bool) -> Vec<Suite> {
+    let mut suites = vec![
+        alone("fmt", one_call(words("fmt --all --check"))),
+        alone("check", Job::Check),
+        alone("schema", Job::Schema),
+    ];
+    if !quick {
+        suites.push(alone("deny", Job::Deny));
+        let clippy = words("clippy --workspace --all-targets");
+        suites.push(alone(
+            "clippy",
+            one_call([clippy, features(tree), words("-- -D warnings")].concat()),
+        ));
+    }
+    suites.push(build(tree));
+    suites.extend(if tree.nextest { nextest(tree, quick) } else { cargo_test(tree, quick) });
+    suites.push(alone("bench smoke", Job::Bench));
+    suites
+}
+
+/// Building apart from running tells a broken build from a failing test.
+fn build(tree: &Tree) -> Suite {
+    let call = if tree.nextest {
+        [words("nextest run --workspace --no-run"), features(tree)].concat()
+    } else {
+        [words("test --workspace --no-run"), features(tree)].concat()
+    };
+    Suite { is_build: true, ..alone("build", one_call(call)) }
+}
+
+/// One row per crate. The whole workspace is named each time and the crate chosen by a filter:
+/// naming one package would build it again with fewer features.
+fn nextest(tree: &Tree, quick: bool) -> Vec<Suite> {
+    let crash = format!("binary(~{CRASH}) | test({CRASH})");
+    let call = |filter: String| {
+        let fixed = words("nextest run --workspace --no-fail-fast --no-tests=pass");
+        let filter = vec!["-E".to_owned(), filter];
+        tests(Runner::Nextest, vec![[fixed, features(tree), filter].concat()])
+    };
+    let mut suites = Vec::new();
+    for (package, short) in &tree.packages {
+        let filter = format!("package(={package}) - ({crash})");
+        suites.push(after_build(&format!("tests {short}"), call(filter)));
+    }
+    if !quick {
+        suites.push(Suite { needs_tests: true, ..after_build(CRASH, call(crash)) });
+    }
+    suites
+}
+
+/// Without nextest there is one row for all crates.
+fn cargo_test(tree: &Tree, quick: bool) -> Vec<Suite> {
+    let (crash, other): (Vec<_>, Vec<_>) =
+        tree.test_binaries.iter().partition(|name| name.contains(CRASH));
+    let call = |targets: Vec<String>, filter: &str| {
+        let fixed = words("test --workspace --no-fail-fast");
+        [fixed, features(tree), targets, words(filter)].concat()
+    };
+    let choose = |names: &[&String]| -> Vec<String> {
+        names.iter().flat_map(|name| ["--test".to_owned(), (*name).clone()]).collect()
+    };
+    let ordinary = [words("--lib --bins"), choose(&other)].concat();
+    let job = tests(Runner::CargoTest, vec![call(ordinary.clone(), "-- --skip crash")]);
+    let mut suites = vec![after_build("tests", job)];
+    if !quick {
+        let mut calls = vec![call(ordinary, "-- crash")];
+        if !crash.is_empty() {
+            calls.push(call(choose(&crash), ""));
+        }
+        let job = tests(Runner::CargoTest, calls);
+        suites.push(Suite { needs_tests: true, ..after_build(CRASH, job) });
+    }
+    suites
+}
+
+fn alone(name: &str, job: Job) -> Suite {
+    let name = name.to_owned();
+    Suite { name, job, is_build: false, needs_build: false, needs_tests: false }
+}
+
+fn after_build(name: &str, job: Job) -> Suite {
+    Suite { needs_build: true, ..alone(name, job) }
+}
+
+fn one_call(call: Vec<String>) -> Job {
+    Job::Cargo { calls: vec![call], runner: None }
+}
+
+fn tests(runner: Runner, calls: Vec<Vec<String>>) -> Job {
+    Job::Cargo { calls, runner: Some(runner) }
+}
+
+fn features(tree: &Tree) -> Vec<String> {
+    tree.features.iter().flat_map(|feature| ["--features".to_owned(), feature.clone()]).collect()
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Job, Suite, Tree, plan};
+
+    fn tree(nextest: bool) -> Tree {
+        Tree {
+            packages: vec![
+                ("atomic-graph".into(), "graph".into()),
+                ("xtask".into(), "xtask".into()),
+            ],
+            test_binaries: vec!["crash".into(), "demo".into()],
+            features: vec!["atomic-cli/failpoints".into()],
+            nextest,
+        }
+    }
+
+    fn names(suites: &[Suite]) -> Vec<&str> {
+        suites.iter().map(|suite| suite.name.as_str()).collect()
+    }
+
+    fn calls(suites: &[Suite], name: &str) -> Vec<String> {
+        let suite = suites.iter().find(|suite| suite.name == name).unwrap();
+        let Job::Cargo { calls, .. } = &suite.job else { panic!("{name} does not call cargo") };
+        calls.iter().map(|call| call.join(" ")).collect()
+    }
+
+    #[test]
+    fn the_slow_suites_come_last_and_quick_leaves_them_out() {
+        assert_eq!(
+            names(&plan(&tree(true), false)),
+            [
+                "fmt",
+                "check",
+                "schema",
+                "deny",
+                "clippy",
+                "build",
+                "tests graph",
+                "tests xtask",
+                "crash",
+                "bench smoke"
+            ]
+        );
+        assert_eq!(
+            names(&plan(&tree(true), true)),
+            ["fmt", "check", "schema", "build", "tests graph", "tests xtask", "bench smoke"]
+        );
+    }
+
+    #[test]
+    fn every_test_is_in_exactly_one_suite() {
+        let with = plan(&tree(true), false);
+        assert_eq!(
+            [calls(&with, "tests graph"), calls(&with, "crash")].concat(),
+            [
+                "nextest run --workspace --no-fail-fast --no-tests=pass \
+                 --features atomic-cli/failpoints -E package(=atomic-graph) - (binary(~crash) | test(crash))",
+                "nextest run --workspace --no-fail-fast --no-tests=pass \
+                 --features atomic-cli/failpoints -E binary(~crash) | test(crash)",
+            ]
+        );
+        let without = plan(&tree(false), false);
+        assert_eq!(
+            [calls(&without, "tests"), calls(&without, "crash")].concat(),
+            [
+                "test --workspace --no-fail-fast --features atomic-cli/failpoints --lib --bins \
+                 --test demo -- --skip crash",
+                "test --workspace --no-fail-fast --features atomic-cli/failpoints --lib --bins \
+                 --test demo -- crash",
+                "test --workspace --no-fail-fast --features atomic-cli/failpoints --test crash",
+            ]
+        );
+    }
+}
