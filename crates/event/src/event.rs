@@ -18,6 +18,11 @@ use crate::{
 pub struct Moment(pub Timestamp);
 
 impl Moment {
+    /// A point in time as precise as a journal needs it.
+    pub fn to_the_millisecond(time: Timestamp) -> Self {
+        Self(Timestamp::from_millisecond(time.as_millisecond()).unwrap_or(time))
+    }
+
     /// Milliseconds from `earlier` to here; zero when the clock went backwards.
     pub fn millis_since(self, earlier: Self) -> u64 {
         let millis = self.0.as_millisecond() - earlier.0.as_millisecond();

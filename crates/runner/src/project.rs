@@ -101,23 +101,20 @@ impl Run {
 
     /// Adds what a finished step has to say to `progress.txt`.
     pub(crate) fn project_progress(&mut self, envelope: &Envelope) -> Result<(), RunError> {
-        let (heading, text) = match &envelope.event {
-            Event::StepFinished { step, result, .. } => {
-                let Some(entry) = result.output.get("progress") else { return Ok(()) };
-                let field =
-                    |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
-                let iteration = self.book.iterations.get(lane(step));
-                let iteration = iteration.unwrap_or(&self.book.iteration).to_string();
-                let time = envelope.at.to_string();
-                let filled = |text: &str| text.replace("{n}", &iteration).replace("{time}", &time);
-                (filled(field("heading")), filled(field("text")))
-            }
-            Event::Instructed { text } => {
-                (format!("## User instruction ({})", envelope.at), text.clone())
-            }
-            _ => return Ok(()),
+        let (heading, text) = if let Event::StepFinished { step, result, .. } = &envelope.event {
+            let Some(entry) = result.output.get("progress") else { return Ok(()) };
+            let field = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
+            let iteration = self.book.iterations.get(lane(step));
+            let iteration = iteration.unwrap_or(&self.book.iteration).to_string();
+            let time = envelope.at.to_string();
+            let filled = |text: &str| text.replace("{n}", &iteration).replace("{time}", &time);
+            (filled(field("heading")), filled(field("text")))
+        } else if let Event::Instructed { text } = &envelope.event {
+            (format!("## User instruction ({})", envelope.at), text.clone())
+        } else {
+            return Ok(());
         };
-        self.session.append_progress(&heading, &format!("{heading}\n\n{text}\n"))?;
+        self.session.append_progress(&heading, &format!("\n{heading}\n\n{text}\n"))?;
         Ok(())
     }
 

@@ -87,7 +87,7 @@ impl Run {
         events.extend(self.asked(&id, step, question));
         // Otherwise `reply` is dropped, which tells the agent that there will be no answer.
         if self.settings.on_question != OnQuestion::Fail
-            && let Some(live) = self.live.get_mut(step)
+            && let Some(live) = self.crew.live.get_mut(step)
         {
             live.asks.insert(id, reply);
         }
@@ -97,7 +97,7 @@ impl Run {
     pub(crate) fn can_only_wait(&self) -> bool {
         self.settings.on_question != OnQuestion::Ask
             && !self.book.unanswered().is_empty()
-            && self.live.values().all(|live| !live.asks.is_empty())
+            && self.crew.live.values().all(|live| !live.asks.is_empty())
     }
 
     /// An answer from a person; one to a question that is not open any more is not taken.
@@ -125,7 +125,7 @@ impl Run {
         let Some(asked) = self.book.questions.get(id).cloned() else { return };
         let Some(answer) = asked.answer else { return };
         let step = asked.step;
-        let reply = self.live.get_mut(&step).and_then(|live| live.asks.remove(id));
+        let reply = self.crew.live.get_mut(&step).and_then(|live| live.asks.remove(id));
         let open = self.book.open.get(&step).map(|open| open.attempt);
         let delivered = |live: bool| Event::AnswerDelivered { id: id.clone(), live };
         match (reply, open) {

@@ -174,16 +174,10 @@ impl Run {
     }
 
     fn begin(&mut self, start: Start, queue: &mut VecDeque<Event>, jobs: &mut Vec<Task>) {
+        let start = Start { how: self.possible(&start.step, start.how), ..start };
+        let action = self.action(&start.step);
+        queue.push_back(Event::StepStarted(self.started(&start, action.as_ref().ok())));
         let Start { step, attempt, how, delay_ms } = start;
-        let action = self.action(&step);
-        let how = self.possible(&step, how);
-        queue.push_back(Event::StepStarted(self.started(
-            &step,
-            attempt,
-            how,
-            action.as_ref().ok(),
-            queue,
-        )));
         let fail = |error: StepError| Event::StepFailed { step: step.clone(), attempt, error };
         let job = match action {
             Err(error) => return queue.push_back(fail(error)),
@@ -231,34 +225,23 @@ impl Run {
         how
     }
 
-    fn started(
-        &self,
-        step: &StepId,
-        attempt: u32,
-        how: How,
-        action: Option<&Action>,
-        queue: &VecDeque<Event>,
-    ) -> Started {
+    fn started(&mut self, start: &Start, action: Option<&Action>) -> Started {
         let agent = match action {
             Some(Action::Agent(agent)) => Some(agent),
             Some(Action::Function { .. } | Action::Gates(_) | Action::Ask(_)) | None => None,
         };
         let uses_files = action.is_some_and(|a| a.tree() != atomic_workflow::Tree::Unused);
-        let counts =
-            agent.is_some_and(|agent| agent.iteration) && matches!(how, How::First | How::Revived);
-        let waiting = queue.iter().filter_map(|event| match event {
-            Event::StepStarted(started) => started.iteration,
-            _ => None,
-        });
-        let so_far = waiting.max().unwrap_or(0).max(self.book.iteration);
+        let begins_one = agent.is_some_and(|agent| agent.iteration)
+            && matches!(start.how, How::First | How::Revived);
+        self.iterations += u64::from(begins_one);
         Started {
-            step: step.clone(),
-            attempt,
-            how,
-            description: self.machine.node(step).and_then(|node| node.description.clone()),
+            step: start.step.clone(),
+            attempt: start.attempt,
+            how: start.how,
+            description: self.machine.node(&start.step).and_then(|node| node.description.clone()),
             agent: agent.map(|agent| agent.agent.clone()),
             workspace: uses_files.then(|| self.created.workspace.clone()),
-            iteration: counts.then_some(so_far + 1),
+            iteration: begins_one.then_some(self.iterations),
         }
     }
 
@@ -380,7 +363,7 @@ impl Run {
                 self.asked_by_agent(&step, question, reply, events);
             }
             Message::Ended { step, attempt, outcome } => {
-                self.live.remove(&step);
+                self.crew.live.remove(&step);
                 // The work is done, and nothing on disk says so yet.
                 failpoint::hit("effect.done");
                 match outcome {

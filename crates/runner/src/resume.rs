@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::book::Book;
 use crate::record::input_of;
-use crate::run::{Run, RunError, Show};
+use crate::run::{Matter, Run, RunError, Show};
 use crate::settings::Settings;
 use crate::stage::Stage;
 
@@ -66,8 +66,9 @@ impl Run {
         adjust(&mut settings);
 
         let backend = stage.backend.id();
-        let (mut run, show) =
-            Self::new(stage, session, past.created, settings, workflow, past.machine);
+        let matter = Matter { created: past.created, settings, workflow, machine: past.machine };
+        let (mut run, show) = Self::new(stage, session, matter);
+        run.iterations = past.book.iteration;
         run.book = past.book;
         if backend != run.created.backend {
             return Err(RunError::Refused(format!(

@@ -1,6 +1,5 @@
 //! One run: its state, and the loop that owns it.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,19 +7,18 @@ use std::time::Duration;
 
 use atomic_backend::BackendError;
 use atomic_event::{
-    Answer, Created, Delta, Ending, Envelope, Event, FORMAT, Intent, Question, QuestionId,
-    SessionId, StepError, StepId, Why,
+    Created, Delta, Ending, Envelope, Event, FORMAT, Intent, Question, QuestionId, SessionId,
+    StepError, Why,
 };
 use atomic_graph::{Machine, Misfit, Program};
 use atomic_session::{IndexEntry, Session, SessionError};
 use atomic_workflow::{Launch, Paths, Workflow};
 use sha2::{Digest as _, Sha256};
-use tokio::sync::{RwLock, mpsc, oneshot, watch};
-use tokio::task::JoinSet;
+use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::book::Book;
-use crate::perform::{Message, Order};
+use crate::perform::{Crew, Message, Order};
 use crate::project::Projection;
 use crate::settings::Settings;
 use crate::stage::Stage;
@@ -152,12 +150,12 @@ impl Show {
     }
 }
 
-/// A step that is being carried out.
-#[derive(Debug)]
-pub(crate) struct Live {
-    pub(crate) stop: watch::Sender<Order>,
-    /// Questions it waits for, with where to put the answer.
-    pub(crate) asks: BTreeMap<QuestionId, oneshot::Sender<Answer>>,
+/// What a run is about, when it is new and when it is taken up again.
+pub(crate) struct Matter {
+    pub(crate) created: Created,
+    pub(crate) settings: Settings,
+    pub(crate) workflow: Workflow,
+    pub(crate) machine: Machine,
 }
 
 /// A run under way.
@@ -173,13 +171,11 @@ pub struct Run {
     pub(crate) projection: Projection,
     pub(crate) paths: Paths,
     pub(crate) front: Front,
-    pub(crate) tasks: JoinSet<()>,
-    pub(crate) live: BTreeMap<StepId, Live>,
-    pub(crate) messages: (mpsc::Sender<Message>, mpsc::Receiver<Message>),
-    /// Agents share the project's files; a check has them alone.
-    pub(crate) tree: Arc<RwLock<()>>,
+    pub(crate) crew: Crew,
     /// The ceiling of the whole run that was met, if one was.
     pub(crate) exhausted: Option<String>,
+    /// How many iterations were begun, those about to be recorded included.
+    pub(crate) iterations: u64,
 }
 
 impl Run {
@@ -222,7 +218,8 @@ impl Run {
         let (held, envelope) =
             Session::create(Arc::clone(&stage.disk), dir.clone(), &stage.holder, first, at)?;
         let (machine, effects) = Machine::start(program, created.state.clone());
-        let (mut run, show) = Self::new(stage, held, created, settings, workflow, machine);
+        let matter = Matter { created, settings, workflow, machine };
+        let (mut run, show) = Self::new(stage, held, matter);
         run.book.learn(&envelope.event, at);
         run.remember(&dir, at);
         run.front.show(Shown::Fact(Arc::new(envelope)));
@@ -230,15 +227,8 @@ impl Run {
         Ok((run, show))
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts a run is made of, each once")]
-    pub(crate) fn new(
-        stage: Stage,
-        session: Session,
-        created: Created,
-        settings: Settings,
-        workflow: Workflow,
-        machine: Machine,
-    ) -> (Self, Show) {
+    pub(crate) fn new(stage: Stage, session: Session, matter: Matter) -> (Self, Show) {
+        let Matter { created, settings, workflow, machine } = matter;
         let (shown, listener) = mpsc::unbounded_channel();
         let backlog = Arc::new(AtomicUsize::new(0));
         let front = Front { shown, backlog: Arc::clone(&backlog) };
@@ -257,11 +247,9 @@ impl Run {
             projection: Projection::default(),
             paths,
             front,
-            tasks: JoinSet::new(),
-            live: BTreeMap::new(),
-            messages: mpsc::channel(256),
-            tree: Arc::new(RwLock::new(())),
+            crew: Crew::default(),
             exhausted: None,
+            iterations: 0,
         };
         (run, Show { shown: listener, backlog })
     }
@@ -326,7 +314,7 @@ impl Run {
                     Some(Intent::Answer { question, answer }) => self.answered_by_person(&question, answer)?,
                     None => intents_open = false,
                 },
-                message = self.messages.1.recv() => self.take_messages(message)?,
+                message = self.crew.messages.1.recv() => self.take_messages(message)?,
                 _ = inbox.tick(), if asking => self.read_inbox()?,
                 () = at(deadline), if self.exhausted.is_none() => {
                     let secs = self.settings.timeout_secs.unwrap_or_default();
@@ -350,7 +338,7 @@ impl Run {
     fn take_messages(&mut self, first: Option<Message>) -> Result<(), RunError> {
         let mut batch: Vec<Message> = first.into_iter().collect();
         while batch.len() < 1_024 {
-            let Ok(message) = self.messages.1.try_recv() else { break };
+            let Ok(message) = self.crew.messages.1.try_recv() else { break };
             batch.push(message);
         }
         let mut events = vec![];
@@ -371,7 +359,7 @@ impl Run {
 
     /// A ceiling of the whole run is met: what runs is stopped, what would start is refused.
     pub(crate) fn exhaust(&mut self, reason: String) {
-        for live in self.live.values() {
+        for live in self.crew.live.values() {
             let _ = live.stop.send(Order::Ceiling(reason.clone()));
         }
         self.exhausted = Some(reason);
@@ -396,22 +384,22 @@ impl Run {
 
     /// Ends everything that was started, and waits until it is gone.
     pub(crate) async fn stop_all(&mut self, order: Order) {
-        for live in self.live.values() {
+        for live in self.crew.live.values() {
             let _ = live.stop.send(order.clone());
         }
         // What they still have to say is not taken in any more.
-        self.messages.1.close();
+        self.crew.messages.1.close();
         let patience = tokio::time::sleep(Duration::from_secs(2));
         tokio::pin!(patience);
         loop {
             tokio::select! {
-                joined = self.tasks.join_next() => if joined.is_none() { break },
-                message = self.messages.1.recv() => drop(message),
+                joined = self.crew.tasks.join_next() => if joined.is_none() { break },
+                message = self.crew.messages.1.recv() => drop(message),
                 () = &mut patience => break,
             }
         }
-        self.tasks.shutdown().await;
-        self.live.clear();
+        self.crew.tasks.shutdown().await;
+        self.crew.live.clear();
     }
 
     async fn pause(&mut self, reason: String) -> Result<Outcome, RunError> {

@@ -21,7 +21,7 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Moment {
-        Moment(Timestamp::now())
+        Moment::to_the_millisecond(Timestamp::now())
     }
 }
 

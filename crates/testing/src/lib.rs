@@ -1,3 +1,6 @@
 //! Doubles and suites, for tests only.
 
+pub mod clock;
 pub mod conformance;
+pub mod ledger;
+pub mod ralph_script;

@@ -108,7 +108,13 @@ fn build(tree: &Tree) -> Suite {
 /// One row per crate. The whole workspace is named each time and the crate chosen by a filter:
 /// naming one package would build it again with fewer features.
 fn nextest(tree: &Tree, quick: bool) -> Vec<Suite> {
-    let crash = format!("binary(~{CRASH}) | test({CRASH})");
+    // Naming a binary that does not exist is an error.
+    let has_binary = tree.test_binaries.iter().any(|name| name.contains(CRASH));
+    let crash = if has_binary {
+        format!("binary(~{CRASH}) | test({CRASH})")
+    } else {
+        format!("test({CRASH})")
+    };
     let call = |filter: String| {
         let fixed = words("nextest run --workspace --no-fail-fast --no-tests=pass");
         let filter = vec!["-E".to_owned(), filter];
@@ -235,6 +241,12 @@ mod tests {
                 "nextest run --workspace --no-fail-fast --no-tests=pass \
                  --features atomic-cli/failpoints -E binary(~crash) | test(crash)",
             ]
+        );
+        let no_binary = Tree { test_binaries: vec!["demo".into()], ..tree(true) };
+        assert_eq!(
+            calls(&plan(&no_binary, false), "crash"),
+            ["nextest run --workspace --no-fail-fast --no-tests=pass \
+              --features atomic-cli/failpoints -E test(crash)"]
         );
         let without = plan(&tree(false), false);
         assert_eq!(

@@ -139,6 +139,7 @@ impl Guard {
             let mut reading = pin!(tail.fill(&mut output));
             let mut ending = pin!(async {
                 tokio::select! {
+                    biased; // What has ended by itself was not ended by us.
                     status = guarded.wait() => return status.map(Some),
                     () = cancel => {}
                     () = elapsed(timeout) => {}

@@ -37,8 +37,8 @@ impl Process {
 /// Every process there is.
 pub(super) fn all() -> io::Result<Vec<Process>> {
     let mut processes = Vec::new();
-    for entry in fs::read_dir("/proc")? {
-        let pid = entry?.file_name().to_str().and_then(|name| name.parse().ok());
+    for entry in fs::read_dir("/proc")?.flatten() {
+        let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
         processes.extend(pid.and_then(look_at));
     }
     Ok(processes)

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpid, pidfd_send_signal};
@@ -52,14 +52,14 @@ fn end_where(is_marker: impl Fn(&[u8]) -> bool) -> io::Result<usize> {
             // A failure shows below, as a process that does not end.
             let _ = pidfd_send_signal(victim, Signal::KILL);
         }
-        let left = victims.iter().filter(|victim| !has_ended(victim, deadline)).count();
-        if left > 0 {
+        ended += victims.iter().filter(|victim| has_ended(victim, deadline)).count();
+        if Instant::now() > deadline {
+            let limit = END_LIMIT.as_secs();
             return Err(io::Error::new(
                 io::ErrorKind::TimedOut,
-                format!("{left} processes of an earlier attempt could not be ended"),
+                format!("processes of an earlier attempt were still there after {limit} s"),
             ));
         }
-        ended += victims.len();
     }
 }
 
@@ -126,8 +126,7 @@ fn living(process: &Process) -> Option<OwnedFd> {
 
 /// Waits for it until `deadline`.
 fn has_ended(handle: &OwnedFd, deadline: Instant) -> bool {
-    let rest = deadline.saturating_duration_since(Instant::now());
-    let rest = Timespec::try_from(rest.max(Duration::ZERO)).ok();
+    let rest = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).ok();
     let mut watched = [PollFd::new(handle, PollFlags::IN)];
     rustix::io::retry_on_intr(|| poll(&mut watched, rest.as_ref())).is_ok_and(|ready| ready > 0)
 }

@@ -32,7 +32,7 @@ impl Tail {
     fn push(&mut self, chunk: &[u8]) {
         self.bytes.extend_from_slice(chunk);
         // Only now and then, so that each byte is moved about once.
-        if self.bytes.len() > 2 * self.limit + CHUNK {
+        if self.bytes.len() > self.limit.saturating_mul(2).saturating_add(CHUNK) {
             self.cut();
         }
     }

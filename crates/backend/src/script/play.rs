@@ -135,13 +135,8 @@ impl Player {
     }
 
     async fn ask(&self, question: &Question) -> Result<Answer, Stop> {
-        if !self.shared.request.questions {
-            return Err(failed(BackendError::Misconfigured(format!(
-                "{ID}: the turn asks {:?}, but the agent `{}` may not ask questions here",
-                shorten(&question.question, 80),
-                self.shared.request.agent
-            ))));
-        }
+        // A request without questions takes away an agent's own question tool. `ask` stands for a
+        // question that comes all the same, such as an MCP server's, so it is always put.
         let id = QuestionId::from(uuid::Uuid::new_v4().to_string());
         let (sender, answer) = oneshot::channel();
         self.shared.expect_answer(id.clone(), sender);

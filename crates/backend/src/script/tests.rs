@@ -351,13 +351,6 @@ async fn edits_of_the_same_text_need_a_beginning_that_the_turn_wrote() {
 }
 
 #[tokio::test]
-async fn a_question_is_refused_where_none_may_be_asked() {
-    let folder = tempfile::tempdir().unwrap();
-    let backend = toml(&doing("ask = { question = \"Which?\" }"));
-    insta::assert_snapshot!(end(&play(&backend, folder.path(), "go").await), @r#"misconfigured: script: the turn asks "Which?", but the agent `worker` may not ask questions here"#);
-}
-
-#[tokio::test]
 async fn a_backend_that_does_not_report_cost_leaves_it_out() {
     let folder = tempfile::tempdir().unwrap();
     let entry = "usage = { input_tokens = 1, cost_usd = 0.5 }";

@@ -39,13 +39,13 @@ pub(crate) fn answer(args: &AnswerArgs) -> Result<ExitCode, Failure> {
 pub(crate) fn open_questions(dir: &Path) -> Result<Vec<(QuestionId, Question)>, Failure> {
     let mut open = vec![];
     for fact in Session::read_only(stage::disk(), dir)? {
-        match fact?.event {
-            Event::QuestionAsked { id, step, question, .. } => open.push((id, step, question)),
-            Event::QuestionAnswered(answered) => open.retain(|(id, _, _)| *id != answered.id),
-            Event::StepFinished { step, .. } | Event::StepFailed { step, .. } => {
-                open.retain(|(_, asker, _)| *asker != step);
-            }
-            _ => {}
+        let event = fact?.event;
+        if let Event::StepFinished { step, .. } | Event::StepFailed { step, .. } = &event {
+            open.retain(|(_, asker, _)| asker != step);
+        } else if let Event::QuestionAnswered(answered) = &event {
+            open.retain(|(id, _, _)| *id != answered.id);
+        } else if let Event::QuestionAsked { id, step, question, .. } = event {
+            open.push((id, step, question));
         }
     }
     Ok(open.into_iter().map(|(id, _, question)| (id, question)).collect())

@@ -71,7 +71,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
     if !args.output.json {
         introduce(&workspace);
     }
-    let mut settings = Settings { script: Some(script.clone()), ..Settings::default() };
+    let mut settings = Settings { script: Some(script), ..Settings::default() };
     SettingsArgs::default().apply(&mut settings, somebody_is_there(&args.output));
     let request = StartRequest {
         workflow: builtin::find("ralph")?,

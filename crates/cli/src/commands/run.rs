@@ -45,7 +45,7 @@ pub(crate) fn see_through(
     runtime.block_on(async {
         let (intents, wishes) = mpsc::channel(16);
         // Before anything is started, so that no signal finds us unprepared.
-        listen_for_signals(intents.clone())
+        listen_for_signals(&intents)
             .map_err(|error| Failure::Failed(format!("signals cannot be caught: {error}")))?;
         let (run, shown) = start()?;
         let printer = show::spawn(output, shown, run.dir().to_owned(), intents);
@@ -59,7 +59,7 @@ pub(crate) fn see_through(
 }
 
 /// The first signal pauses; a second Ctrl+C ends us at once, and the guards end the rest.
-fn listen_for_signals(intents: mpsc::Sender<Intent>) -> std::io::Result<()> {
+fn listen_for_signals(intents: &mpsc::Sender<Intent>) -> std::io::Result<()> {
     let kinds = [
         (SignalKind::interrupt(), "Ctrl+C"),
         (SignalKind::terminate(), "SIGTERM"),

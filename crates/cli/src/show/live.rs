@@ -12,7 +12,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::sync::mpsc;
 
 use super::ask::{self, Open};
-use super::plain::Plain;
+use super::plain::{Plain, name};
 use super::{FrontEnd, task_lines};
 use crate::commands::run::somebody_is_there;
 
@@ -61,25 +61,21 @@ impl Live {
     }
 
     fn note_running(&mut self, event: &Event) {
-        match event {
-            Event::StepStarted(started) if started.workspace.is_some() => {
-                let item = started.step.item().map(|item| format!(" {item}"));
-                let name = format!("{}{}", started.step.node(), item.unwrap_or_default());
-                self.running.insert(started.step.clone(), name);
-            }
-            Event::StepFinished { step, .. } | Event::StepFailed { step, .. } => {
-                self.running.remove(step);
-            }
-            _ => {}
+        if let Event::StepFinished { step, .. } | Event::StepFailed { step, .. } = event {
+            self.running.remove(step);
+        } else if let Event::StepStarted(started) = event
+            && started.workspace.is_some()
+        {
+            self.running.insert(started.step.clone(), name(&started.step));
         }
     }
 
     fn note_question(&self, event: &Event) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        match event {
-            Event::QuestionAsked { id, question, .. } => open.push((id.clone(), question.clone())),
-            Event::QuestionAnswered(answered) => open.retain(|(id, _)| *id != answered.id),
-            _ => {}
+        if let Event::QuestionAsked { id, question, .. } = event {
+            open.push((id.clone(), question.clone()));
+        } else if let Event::QuestionAnswered(answered) = event {
+            open.retain(|(id, _)| *id != answered.id);
         }
     }
 }

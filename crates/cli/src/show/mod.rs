@@ -11,7 +11,7 @@ use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
-use atomic_event::{Delta, Envelope, Intent, Question, QuestionId};
+use atomic_event::{Delta, Envelope, Event, Intent, Question, QuestionId};
 use atomic_runner::{Ended, Outcome, Show, Shown};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -132,9 +132,11 @@ fn workflow_name(session: &Path) -> String {
 /// What the last step of a run returned, when that is a text.
 fn final_text(session: &Path) -> Option<String> {
     let facts = atomic_session::Session::read_only(crate::stage::disk(), session).ok()?;
-    let results = facts.filter_map(|fact| match fact.ok()?.event {
-        atomic_event::Event::StepFinished { result, .. } => Some(result.output),
-        _ => None,
+    let results = facts.filter_map(|fact| {
+        if let Event::StepFinished { result, .. } = fact.ok()?.event {
+            return Some(result.output);
+        }
+        None
     });
     results.last()?.as_str().map(str::to_owned)
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use atomic_event::{Delta, Ending, Envelope, Event, How, Moment, Report, Started};
+use atomic_event::{Delta, Ending, Envelope, Event, How, Moment, Report, Started, StepId};
 
 use super::{FrontEnd, proper_name, question_text, write_line};
 
@@ -55,10 +55,10 @@ pub(super) fn describe(event: &Event) -> String {
         Event::StepReported { step, report, .. } => match report {
             Report::ToolUsed(tool) if tool.tool == "check" => {
                 let verdict = if tool.ok { "passes" } else { "FAILS" };
-                format!("  {step} `{}` {verdict}", tool.summary)
+                format!("  {}: `{}` {verdict}", name(step), tool.summary)
             }
             Report::ToolUsed(tool) if !tool.ok => {
-                format!("  {step} {} {} failed", tool.tool, tool.summary)
+                format!("  {}: {} {} failed", name(step), tool.tool, tool.summary)
             }
             Report::ToolUsed(_) | Report::Said { .. } | Report::Spent(_) => String::new(),
         },
@@ -73,8 +73,10 @@ pub(super) fn describe(event: &Event) -> String {
                 _ => String::new(),
             }
         }
-        Event::StepFailed { step, error, .. } => format!("  {step} failed: {}", error.message),
-        Event::StepLost { step, reason, .. } => format!("  {step} was cut off: {reason}"),
+        Event::StepFailed { step, error, .. } => {
+            format!("  {} failed: {}", name(step), error.message)
+        }
+        Event::StepLost { step, reason, .. } => format!("  {} was cut off: {reason}", name(step)),
         Event::QuestionAsked { id, question, .. } => question_text(id, question),
         Event::QuestionAnswered(answered) => {
             let by = match answered.by {
@@ -112,7 +114,13 @@ fn describe_start(started: &Started) -> String {
     if started.workspace.is_none() {
         return String::new();
     }
-    format!("{} {description}{how}", started.step)
+    format!("{}: {description}{how}", name(&started.step))
+}
+
+/// `#4 worker#2`: the item of the fan, the node, and which visit to it.
+pub(super) fn name(step: &StepId) -> String {
+    let last = step.as_str().rsplit('/').next().unwrap_or_default();
+    step.item().map_or_else(|| last.to_owned(), |item| format!("{item} {last}"))
 }
 
 fn first_line(text: &str) -> &str {

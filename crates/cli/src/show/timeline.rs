@@ -5,6 +5,7 @@ use std::path::Path;
 use atomic_event::{Event, Moment, StepId};
 use atomic_session::Session;
 
+use super::plain::name;
 use crate::{paint, stage};
 
 const WIDTH: u64 = 40;
@@ -46,11 +47,6 @@ pub(crate) fn lines(session: &Path) -> Vec<String> {
         .collect()
 }
 
-/// `worker #4` rather than the whole place of the step.
-fn name(step: &StepId) -> String {
-    step.item().map_or_else(|| step.node().to_owned(), |item| format!("{} {item}", step.node()))
-}
-
 fn bars(session: &Path) -> Vec<Bar> {
     let Ok(facts) = Session::read_only(stage::disk(), session) else { return vec![] };
     let mut bars: Vec<Bar> = vec![];
@@ -60,18 +56,16 @@ fn bars(session: &Path) -> Vec<Bar> {
         }
     };
     for fact in facts.filter_map(Result::ok) {
-        match &fact.event {
-            Event::StepStarted(started) if started.workspace.is_some() => {
-                let step = started.step.clone();
-                bars.push(Bar { step, from: fact.at, to: fact.at, ok: false });
-            }
-            Event::StepFinished { step, result, .. } => {
-                let failures = result.output.get("failures").and_then(|f| f.as_array());
-                let ok = failures.is_none_or(Vec::is_empty);
-                end(&mut bars, step, fact.at, ok);
-            }
-            Event::StepFailed { step, .. } => end(&mut bars, step, fact.at, false),
-            _ => {}
+        if let Event::StepStarted(started) = &fact.event
+            && started.workspace.is_some()
+        {
+            let step = started.step.clone();
+            bars.push(Bar { step, from: fact.at, to: fact.at, ok: false });
+        } else if let Event::StepFinished { step, result, .. } = &fact.event {
+            let failures = result.output.get("failures").and_then(|f| f.as_array());
+            end(&mut bars, step, fact.at, failures.is_none_or(Vec::is_empty));
+        } else if let Event::StepFailed { step, .. } = &fact.event {
+            end(&mut bars, step, fact.at, false);
         }
     }
     bars

@@ -3,7 +3,7 @@
 //! Values and states are shared between many frames. Each is written once, in a pool, and
 //! referred to by its number, so a snapshot is as large as what it holds and no larger.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -136,11 +136,11 @@ impl Machine {
 /// machine that holds it is borrowed.
 #[derive(Default)]
 struct Pool {
-    seen_values: HashMap<*const Value, usize>,
+    seen_values: BTreeMap<*const Value, usize>,
     values: Vec<Value>,
-    seen_patches: HashMap<*const Patch, usize>,
+    seen_patches: BTreeMap<*const Patch, usize>,
     patches: Vec<Patch>,
-    seen_states: HashMap<*const State, usize>,
+    seen_states: BTreeMap<*const State, usize>,
     states: Vec<SavedState>,
 }
 

@@ -3,6 +3,7 @@
 mod agent;
 mod check;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +16,9 @@ use atomic_event::{
 };
 use serde_json::Value;
 use tokio::sync::{RwLock, mpsc, oneshot, watch};
+use tokio::task::JoinSet;
 
-use crate::run::{Live, Run};
+use crate::run::Run;
 
 /// A step to carry out.
 #[derive(Debug)]
@@ -50,8 +52,11 @@ pub(crate) struct AgentJob {
     pub(crate) questions: bool,
     /// What the user answered in an attempt that was cut off.
     pub(crate) answers: Vec<(Question, Answer)>,
-    pub(crate) parse: Option<fn(&str) -> Result<Value, String>>,
+    pub(crate) parse: Option<Parse>,
 }
+
+/// Reads an agent's final text; the error is told to the agent.
+pub(crate) type Parse = fn(&str) -> Result<Value, String>;
 
 /// What a performer is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +92,35 @@ pub(crate) enum Outcome {
     Stopped,
 }
 
+/// Everybody who is at work.
+#[derive(Debug)]
+pub(crate) struct Crew {
+    pub(crate) tasks: JoinSet<()>,
+    pub(crate) live: BTreeMap<StepId, Live>,
+    pub(crate) messages: (mpsc::Sender<Message>, mpsc::Receiver<Message>),
+    /// Agents share the project's files; a check has them alone.
+    tree: Arc<RwLock<()>>,
+}
+
+impl Default for Crew {
+    fn default() -> Self {
+        Self {
+            tasks: JoinSet::new(),
+            live: BTreeMap::new(),
+            messages: mpsc::channel(256),
+            tree: Arc::new(RwLock::new(())),
+        }
+    }
+}
+
+/// A step that is being carried out, as the run sees it.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) stop: watch::Sender<Order>,
+    /// Questions it waits for, with where to put the answer.
+    pub(crate) asks: BTreeMap<QuestionId, oneshot::Sender<Answer>>,
+}
+
 /// One step being carried out, with everything it may use.
 #[derive(Clone)]
 pub(crate) struct Performer {
@@ -113,9 +147,9 @@ impl Run {
         let performer = Performer {
             step: step.clone(),
             attempt,
-            messages: self.messages.0.clone(),
+            messages: self.crew.messages.0.clone(),
             orders,
-            tree: Arc::clone(&self.tree),
+            tree: Arc::clone(&self.crew.tree),
             backend: Arc::clone(&self.stage.backend),
             guard: self.stage.guard.clone(),
             workspace: self.created.workspace.clone(),
@@ -124,8 +158,8 @@ impl Run {
             timeout: Duration::from_secs(self.settings.turn_timeout_secs),
             marker: format!("{}/{}/{attempt}", self.created.session, step.as_str()),
         };
-        self.live.insert(step, Live { stop, asks: std::collections::BTreeMap::new() });
-        self.tasks.spawn(performer.perform(delay_ms, job));
+        self.crew.live.insert(step, Live { stop, asks: BTreeMap::new() });
+        self.crew.tasks.spawn(performer.perform(delay_ms, job));
     }
 
     fn log_call(&self, step: &StepId, attempt: u32, job: &Job) {

@@ -124,7 +124,8 @@ impl Disk for RealDisk {
         };
         // Shared, so that two who ask do not take each other for a holder.
         match file.try_lock_shared() {
-            Ok(()) => Ok(None),
+            // Given up at once, for the same reason as when a lock is dropped.
+            Ok(()) => file.unlock().map(|()| None),
             Err(TryLockError::WouldBlock) => named_in(&mut file).map(Some),
             Err(TryLockError::Error(error)) => Err(error),
         }

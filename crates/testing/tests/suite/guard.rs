@@ -269,8 +269,9 @@ async fn sigterm_to_the_guard_ends_everything() {
 
 #[tokio::test]
 async fn sigterm_comes_first_and_leaves_time_to_say_goodbye() {
+    let nonce = Nonce::new();
     let script = "trap 'echo bye; exit 3' TERM; echo hi; while :; do sleep 0.01; done 2>&-";
-    let mut guarded = guard().spawn(&shell(script)).unwrap();
+    let mut guarded = guard().spawn(&nonce.shell(script)).unwrap();
     let mut stdout = guarded.stdout.take().unwrap();
     stdout.read_exact(&mut [0; 3]).await.unwrap();
     guarded.end().await;
@@ -426,9 +427,9 @@ fn survivors_of_a_guard_that_cannot_act_are_ended_with_it() {
 #[test]
 fn ending_survivors_never_ends_the_one_who_asks() {
     let nonce = Nonce::new();
-    let host = Command::new("sh")
-        .args(["-c", "\"$0\" end-survivors \"$1\"; exit $?", HOST, &nonce.run()])
-        .env("ATOMIC_STEP", nonce.marker())
+    let script = "ATOMIC_STEP=$2 exec sh -c '\"$0\" end-survivors \"$1\"; exit $?' \"$0\" \"$1\"";
+    let host = Command::new("timeout")
+        .args(["-s", "KILL", "20", "sh", "-c", script, HOST, &nonce.run(), &nonce.marker()])
         .output()
         .unwrap();
     assert_eq!((host.status.code(), host.stdout.as_slice()), (Some(0), b"0\n".as_slice()));

@@ -1,0 +1,146 @@
+//! A place of its own for each test: home, project, script, and nothing of the machine's settings.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A home and a project that nobody else sees.
+pub(crate) struct TestEnv {
+    root: TempDir,
+}
+
+/// What a finished `atomic` left.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl TestEnv {
+    pub(crate) fn new() -> Self {
+        let root = TempDir::new().unwrap();
+        fs::create_dir(root.path().join("home")).unwrap();
+        fs::create_dir(root.path().join("work")).unwrap();
+        Self { root }
+    }
+
+    /// The folder of the project.
+    pub(crate) fn work(&self) -> PathBuf {
+        self.root.path().join("work")
+    }
+
+    /// A file outside the project.
+    pub(crate) fn outside(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    /// Writes the agent's script.
+    pub(crate) fn script(&self, toml: &str) -> PathBuf {
+        let path = self.outside("script.toml");
+        fs::write(&path, toml).unwrap();
+        path
+    }
+
+    /// `atomic` in the project, with a clean environment. `LEDGER` names a file outside it to
+    /// which scripts and checks can add lines.
+    pub(crate) fn atomic<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_atomic"));
+        command.args(args).current_dir(self.work()).env_clear().stdin(Stdio::null());
+        for name in ["PATH", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"] {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        // rustup finds its toolchains by HOME unless it is told.
+        if let Some(home) = std::env::var_os("HOME") {
+            for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
+                if std::env::var_os(name).is_none() {
+                    command.env(name, Path::new(&home).join(folder));
+                }
+            }
+        }
+        command.env("HOME", self.outside("home")).env("LEDGER", self.outside("ledger"));
+        command
+    }
+
+    /// Runs `atomic` to its end.
+    pub(crate) fn run<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Ran {
+        ran(self.atomic(args))
+    }
+
+    /// Runs Ralph on a script.
+    pub(crate) fn ralph(&self, toml: &str, more: &[&str]) -> Ran {
+        ran(self.ralph_command(toml, more))
+    }
+
+    /// `atomic run ralph` on a script.
+    pub(crate) fn ralph_command(&self, toml: &str, more: &[&str]) -> Command {
+        let script = self.script(toml);
+        let mut command = self.atomic(["run", "ralph", "Build it", "--backend", "script"]);
+        command.arg("--script").arg(script).args(more);
+        command
+    }
+
+    /// The folder of the only session.
+    pub(crate) fn session(&self) -> PathBuf {
+        let folder = self.work().join(".ralph/sessions");
+        let mut found: Vec<_> = fs::read_dir(&folder)
+            .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.is_dir())
+            .collect();
+        assert_eq!(found.len(), 1, "exactly one session in {}", folder.display());
+        found.remove(0)
+    }
+
+    /// The facts of the only session.
+    pub(crate) fn facts(&self) -> Vec<Value> {
+        let text = fs::read_to_string(self.session().join("journal.jsonl")).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The task list of the only session as `id status` lines.
+    pub(crate) fn tasks(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.session().join("tasks.json")).unwrap();
+        let rows: Vec<Value> = serde_json::from_str(&text).unwrap();
+        let field = |row: &Value, name: &str| row[name].as_str().unwrap().to_owned();
+        rows.iter().map(|row| format!("{} {}", field(row, "id"), field(row, "status"))).collect()
+    }
+
+    /// What `session.json` says.
+    pub(crate) fn summary(&self) -> Value {
+        let text = fs::read_to_string(self.session().join("session.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// The lines scripts and checks have added to the ledger.
+    pub(crate) fn ledger(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.outside("ledger")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+/// Runs a command to its end.
+pub(crate) fn ran(mut command: Command) -> Ran {
+    let output = command.output().unwrap();
+    Ran {
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Looks again and again until something is so.
+pub(crate) fn eventually(what: &str, limit: Duration, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + limit;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "not within {limit:?}: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

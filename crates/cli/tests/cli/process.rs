@@ -1,0 +1,142 @@
+//! Processes that run while a test goes on.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails its test")]
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::env::{Ran, eventually};
+
+/// How long anything may take to come about; no promise of ours.
+pub(crate) const SOON: Duration = Duration::from_secs(30);
+
+/// How long a process may outlive what started it.
+const GONE: Duration = Duration::from_secs(2);
+
+/// `atomic` at work. It is ended when the test ends.
+pub(crate) struct Running(Option<Child>);
+
+impl Running {
+    /// Starts it, with its output in pipes unless that was set already.
+    pub(crate) fn start(mut command: Command) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self::start_as_it_is(command)
+    }
+
+    pub(crate) fn start_as_it_is(mut command: Command) -> Self {
+        Self(Some(command.spawn().unwrap()))
+    }
+
+    pub(crate) fn child(&mut self) -> &mut Child {
+        self.0.as_mut().unwrap()
+    }
+
+    pub(crate) fn id(&mut self) -> u32 {
+        self.child().id()
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child().try_wait().unwrap().is_some()
+    }
+
+    pub(crate) fn signal(&mut self, name: &str) {
+        signal(self.id(), name);
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(mut self) -> Ran {
+        eventually("the process ends", SOON, || self.has_ended());
+        let output = self.0.take().unwrap().wait_with_output().unwrap();
+        Ran {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Kills it outright.
+    pub(crate) fn kill(mut self) {
+        let child = self.child();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Sends a signal, such as `INT`, to one process.
+pub(crate) fn signal(id: u32, name: &str) {
+    let kill = format!("kill -{name} {id}");
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success(), "{kill}");
+}
+
+/// A number that is in nobody else's arguments.
+pub(crate) struct Nonce(String);
+
+impl Nonce {
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
+        Self(format!("1000.{nanos}{:07}{count:03}", std::process::id()))
+    }
+
+    /// Three processes that try to get away: from their session, their parent, their environment.
+    pub(crate) fn scatter(&self) -> String {
+        let sleep = format!("sleep {}", self.0);
+        format!("setsid {sleep} & ({sleep} &); env -i \"PATH=$PATH\" {sleep} &")
+    }
+
+    /// The same, and a fourth process that is waited for.
+    pub(crate) fn scatter_and_hang(&self) -> String {
+        format!("{} sleep {}", self.scatter(), self.0)
+    }
+
+    /// The same, but it ends once all three are there.
+    pub(crate) fn scatter_and_leave(&self) -> String {
+        let count = format!("grep -lz \"^{}\" /proc/[0-9]*/cmdline 2>/dev/null | wc -l", self.0);
+        format!("{} while [ $({count}) -lt 3 ]; do sleep 0.02; done", self.scatter())
+    }
+
+    /// Waits until so many of its processes sleep.
+    pub(crate) fn sleeps(&self, count: usize) {
+        eventually("the processes are there", SOON, || self.sleepers() >= count);
+    }
+
+    /// Every process is gone within two seconds.
+    pub(crate) fn is_gone(&self) {
+        let since = Instant::now();
+        while !self.processes().is_empty() {
+            if since.elapsed() > GONE {
+                panic!("still there after {GONE:?}: {:?}", self.processes());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn sleepers(&self) -> usize {
+        self.processes().iter().filter(|arguments| arguments.starts_with("sleep\0")).count()
+    }
+
+    /// The arguments of every process that has the number in them.
+    fn processes(&self) -> Vec<String> {
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        let arguments = |entry: fs::DirEntry| {
+            let read = fs::read(entry.path().join("cmdline")).ok()?;
+            let arguments = String::from_utf8_lossy(&read).into_owned();
+            arguments.contains(&self.0).then_some(arguments)
+        };
+        let is_process = |entry: &fs::DirEntry| {
+            entry.file_name().to_string_lossy().bytes().all(|b| b.is_ascii_digit())
+        };
+        entries.filter(is_process).filter_map(arguments).collect()
+    }
+}

@@ -1,0 +1,329 @@
+//! A stand for runs: a disk that forgets what was not synced, a clock that is set by hand, the
+//! scripted Ralph, and a ledger of what was really done.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use atomic_backend::Backend;
+use atomic_backend::guard::Guard;
+use atomic_backend::script::{FileSource, Format, Script, ScriptBackend};
+use atomic_event::{Answer, Intent, Question, QuestionId};
+use atomic_runner::{
+    Clock, OnQuestion, Outcome, ResumeOptions, Run, RunError, Settings, Show, Stage, StartRequest,
+};
+use atomic_session::{
+    Disk, InboxAnswer, MemoryDisk, Session, SessionError, SessionSummary, TaskRow, leave_answer,
+};
+use atomic_testing::clock::SetClock;
+use atomic_testing::ledger::{Ledger, LedgerBackend};
+use atomic_testing::ralph_script::{ANSWER, Flaw, GATE, asking_ralph, script};
+use atomic_workflow::Workflow;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+const SESSIONS: &str = ".ralph/sessions";
+
+/// Everything a run acts with, and what it left.
+pub(crate) struct Stand {
+    pub(crate) disk: MemoryDisk,
+    pub(crate) clock: Arc<SetClock>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) settings: Settings,
+    pub(crate) workflow: Workflow,
+    script: Value,
+    folder: Arc<tempfile::TempDir>,
+}
+
+/// How a session ended, without what may differ from run to run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Finale {
+    pub(crate) outcome: String,
+    pub(crate) status: String,
+    /// `id status` and the blockers, in order.
+    pub(crate) tasks: Vec<String>,
+    /// Steps that finished.
+    pub(crate) finished: BTreeSet<String>,
+    /// Steps that failed for good.
+    pub(crate) failed: BTreeSet<String>,
+    /// `answered` and `delivered` records.
+    pub(crate) answers: [usize; 2],
+    /// The headings of `progress.txt`, without the number of the iteration.
+    pub(crate) progress: BTreeSet<String>,
+    /// The files in the project.
+    pub(crate) files: BTreeMap<String, String>,
+}
+
+impl Stand {
+    /// The scripted Ralph, without checks: no process is started at all.
+    pub(crate) fn new() -> Self {
+        Self::playing(script(Flaw::Reported, 0))
+    }
+
+    /// The scripted Ralph with a check, which finds the bug.
+    pub(crate) fn with_gate() -> Self {
+        let mut stand = Self::playing(script(Flaw::FoundByGate, 0));
+        let ledger = stand.gate_ledger();
+        let gate = format!("echo \"$ATOMIC_STEP\" >> '{}'; {GATE}", ledger.display());
+        stand.settings.checks = Some(vec![gate]);
+        stand
+    }
+
+    /// A run of the scripted Ralph's workflow on another script.
+    pub(crate) fn playing(script: Value) -> Self {
+        let disk = MemoryDisk::new();
+        let settings = Settings { checks: Some(vec![]), ..Settings::default() };
+        let folder = Arc::new(tempfile::tempdir().unwrap());
+        fs::create_dir(folder.path().join("work")).unwrap();
+        Self {
+            clock: Arc::new(SetClock::at("2026-11-15T10:00:00Z").unwrap()),
+            ledger: Arc::new(Ledger::new(disk.clone(), SESSIONS)),
+            workflow: asking_ralph("ralph"),
+            disk,
+            settings,
+            script,
+            folder,
+        }
+    }
+
+    /// The same on another disk and with an empty ledger.
+    pub(crate) fn beside(&self) -> Self {
+        let disk = MemoryDisk::new();
+        Self {
+            ledger: Arc::new(Ledger::new(disk.clone(), SESSIONS)),
+            clock: Arc::new(SetClock::at(&self.clock.now().to_string()).unwrap()),
+            disk,
+            settings: self.settings.clone(),
+            workflow: self.workflow.clone(),
+            script: self.script.clone(),
+            folder: Arc::clone(&self.folder),
+        }
+    }
+
+    pub(crate) fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    /// Where checks write down their steps.
+    fn gate_ledger(&self) -> PathBuf {
+        self.folder.path().join("gates")
+    }
+
+    pub(crate) fn stage(&self) -> Stage {
+        let guard = Guard::new(env!("CARGO_BIN_EXE_guard-host").into());
+        let no_files = FileSource::Embedded(&[]);
+        let script = Script::parse(&self.script.to_string(), Format::Json, &no_files).unwrap();
+        let script: Arc<dyn Backend> = Arc::new(ScriptBackend::new(script, guard.clone()));
+        Stage {
+            disk: Arc::new(self.disk.clone()),
+            clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
+            backend: Arc::new(LedgerBackend::new(script, Arc::clone(&self.ledger))),
+            guard,
+            index: None,
+            holder: "a test".to_owned(),
+            version: "0.1.0".to_owned(),
+        }
+    }
+
+    pub(crate) fn start(&self) -> Result<(Run, Show), RunError> {
+        Run::start(
+            self.stage(),
+            StartRequest {
+                workflow: self.workflow.clone(),
+                prompt: "Write the files".to_owned(),
+                workspace: self.work(),
+                model: None,
+                settings: self.settings.clone(),
+            },
+        )
+    }
+
+    pub(crate) fn resume(&self, dir: &Path) -> Result<(Run, Show), RunError> {
+        let options = ResumeOptions::default();
+        let find = |_: &str| Ok(self.workflow.clone());
+        Run::resume(self.stage(), dir.to_owned(), options, find, |_| {})
+    }
+
+    /// The session that was begun, if there is one; those that never were do not count.
+    pub(crate) fn session(&self) -> Option<PathBuf> {
+        let folder = self.work().join(SESSIONS);
+        let names = self.disk.list(&folder).unwrap_or_default();
+        let mut begun = names.iter().map(|name| folder.join(name)).filter(|dir| {
+            let facts = Session::read_only(Arc::new(self.disk.clone()), dir);
+            facts.is_ok_and(|mut facts| facts.next().is_some_and(|fact| fact.is_ok()))
+        });
+        begun.next()
+    }
+
+    /// One process: starts the session or takes it up again, drives it until it stops, and leaves
+    /// the answers to the questions it stopped at.
+    pub(crate) async fn live(&self) -> Result<Outcome, RunError> {
+        let (run, show) = match self.session() {
+            Some(dir) => self.resume(&dir)?,
+            None => self.start()?,
+        };
+        let dir = run.dir().to_owned();
+        let (wishes, intents) = mpsc::channel(16);
+        let live_answers = self.settings.on_question == OnQuestion::Ask;
+        let answering = live_answers.then(|| tokio::spawn(answer_live(show, wishes)));
+        let ended = run.drive(intents).await;
+        if let Some(answering) = answering {
+            answering.abort();
+        }
+        let outcome = ended?.outcome;
+        if let Outcome::Waiting(questions) = &outcome {
+            self.answer(&dir, questions)?;
+        }
+        Ok(outcome)
+    }
+
+    fn answer(&self, dir: &Path, open: &[(QuestionId, Question)]) -> Result<(), SessionError> {
+        for (id, _) in open {
+            let left = InboxAnswer { question: Some(id.clone()), given: vec![ANSWER.to_owned()] };
+            leave_answer(&self.disk, dir, &left)?;
+        }
+        Ok(())
+    }
+
+    /// One process after the other until the session has ended.
+    pub(crate) async fn see_through(&self) -> Result<Finale, RunError> {
+        loop {
+            match self.live().await? {
+                Outcome::Waiting(_) => {}
+                outcome @ (Outcome::Completed | Outcome::Failed { .. } | Outcome::Paused) => {
+                    return Ok(self.finale(&outcome));
+                }
+            }
+        }
+    }
+
+    /// The facts of the session as they are in the journal.
+    pub(crate) fn facts(&self) -> Vec<Value> {
+        let dir = self.session().unwrap();
+        let bytes = self.disk.read(&dir.join("journal.jsonl")).unwrap();
+        String::from_utf8(bytes)
+            .unwrap()
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect()
+    }
+
+    pub(crate) fn finale(&self, outcome: &Outcome) -> Finale {
+        let dir = self.session().unwrap();
+        let facts = self.facts();
+        let steps = |kind: &str| {
+            let of_kind = facts.iter().filter(|fact| fact["type"] == kind);
+            of_kind.map(|fact| fact["step"].as_str().unwrap().to_owned()).collect()
+        };
+        let count = |kind: &str| facts.iter().filter(|fact| fact["type"] == kind).count();
+        let summary = SessionSummary::read(&self.disk, &dir).unwrap();
+        let tasks: Vec<TaskRow> = json_in(&self.disk, &dir.join("tasks.json"));
+        let row = |task: &TaskRow| format!("{} {:?} {:?}", task.id, task.status, task.blocked_by);
+        let progress = self.disk.read(&dir.join("progress.txt")).unwrap_or_default();
+        let progress = String::from_utf8(progress).unwrap();
+        Finale {
+            outcome: format!("{outcome:?}"),
+            status: format!("{:?}", summary.status),
+            tasks: tasks.iter().map(row).collect(),
+            finished: steps("step_finished"),
+            failed: steps("step_failed"),
+            answers: [count("question_answered"), count("answer_delivered")],
+            progress: progress.lines().filter(|l| l.starts_with('#')).map(unnumbered).collect(),
+            files: files_in(&self.work()),
+        }
+    }
+
+    /// What must hold of the ledger and the journal at any time.
+    pub(crate) fn check_ledger(&self, context: &str) {
+        assert_eq!(self.ledger.violations(), [""; 0], "{context}");
+        let mut performed = self.ledger.opened();
+        performed.extend(self.gates_run());
+        let once: BTreeSet<_> = performed.iter().collect();
+        assert_eq!(once.len(), performed.len(), "an attempt was made twice: {performed:?}, {context}");
+        if performed.is_empty() {
+            return;
+        }
+        let facts = self.facts();
+        let is = |fact: &Value, kind: &str, step: &str, attempt: u32| {
+            fact["type"] == kind && fact["step"] == step && fact["attempt"] == attempt
+        };
+        for (step, attempt) in &performed {
+            let has = |kind: &str| facts.iter().any(|fact| is(fact, kind, step, *attempt));
+            assert!(has("step_started"), "{step}/{attempt} left no start, {context}");
+        }
+        // A step is started again only when its start was on disk and its finish was not, and
+        // the journal says how it went on.
+        for fact in facts.iter().filter(|fact| fact["type"] == "step_started") {
+            let (step, attempt) = (fact["step"].as_str().unwrap(), fact["attempt"].as_u64().unwrap());
+            if attempt == 1 {
+                assert_eq!(fact["how"], "first", "{fact}, {context}");
+                continue;
+            }
+            let before = u32::try_from(attempt).unwrap() - 1;
+            let lost = facts.iter().any(|fact| is(fact, "step_lost", step, before));
+            assert!(lost, "{step}/{attempt} was started, but {before} was not lost, {context}");
+            let how = fact["how"].as_str().unwrap();
+            assert!(["continued", "run_again"].contains(&how), "{step}/{attempt} {how}, {context}");
+        }
+    }
+
+    /// The steps of the checks that were really run.
+    fn gates_run(&self) -> Vec<(String, u32)> {
+        let text = fs::read_to_string(self.gate_ledger()).unwrap_or_default();
+        text.lines()
+            .map(|marker| {
+                let (_, rest) = marker.split_once('/').unwrap();
+                let (step, attempt) = rest.rsplit_once('/').unwrap();
+                (step.to_owned(), attempt.parse().unwrap())
+            })
+            .collect()
+    }
+}
+
+/// Answers every question as soon as it is shown.
+async fn answer_live(mut show: Show, wishes: mpsc::Sender<Intent>) {
+    use atomic_event::Event;
+    use atomic_runner::Shown;
+    while let Some(shown) = show.next().await {
+        let Shown::Fact(fact) = shown else { continue };
+        let question = match &fact.event {
+            Event::QuestionAsked { id, .. } => vec![id.clone()],
+            // One that was asked before a crash is still open.
+            Event::SessionResumed(_) => vec![QuestionId::from("q1")],
+            _ => continue,
+        };
+        for question in question {
+            let answer = Answer { chosen: vec![ANSWER.to_owned()] };
+            let _ = wishes.send(Intent::Answer { question, answer }).await;
+        }
+    }
+}
+
+/// Runs a test's body as one process would: on one thread, so that two runs do the same.
+pub(crate) fn on_one_thread<T>(body: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(body)
+}
+
+pub(crate) fn json_in<T: serde::de::DeserializeOwned>(disk: &MemoryDisk, path: &Path) -> T {
+    serde_json::from_slice(&disk.read(path).unwrap()).unwrap()
+}
+
+/// `## Iteration 3 — #1: …` without its number: which comes first is for the workers to decide.
+fn unnumbered(heading: &str) -> String {
+    heading.split_once(" — ").map_or(heading, |(_, task)| task).to_owned()
+}
+
+fn files_in(folder: &Path) -> BTreeMap<String, String> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            files.insert(name, fs::read_to_string(path).unwrap());
+        }
+    }
+    files
+}
