@@ -1,17 +1,18 @@
 //! Questions: asked once, answered once, delivered once, whoever asks and whoever answers.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use atomic_event::{
-    Answer, Answered, AnsweredBy, Choice, Event, Question, QuestionId, StepId, StepResult,
+    Answer, Answered, AnsweredBy, Choice, Envelope, Event, Question, QuestionId, StepId, StepResult,
 };
 use atomic_graph::Kind;
 use atomic_workflow::Action;
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use crate::book::Book;
-use crate::run::{Run, RunError};
+use crate::book::{Asked, Book};
+use crate::run::{Run, RunError, Shown};
 use crate::settings::OnQuestion;
 
 const RUN_AGAIN: &str = "Run it again";
@@ -157,9 +158,17 @@ impl Run {
         })
     }
 
-    /// Takes in the answers that were left for us.
-    pub(crate) fn read_inbox(&mut self) -> Result<(), RunError> {
-        for (name, left) in self.session.inbox()? {
+    /// Takes in the answers that were left for us. An inbox that cannot be read is no reason to
+    /// stop a run; one that cannot be recorded is.
+    pub(crate) fn look_into_inbox(&mut self) -> Result<(), RunError> {
+        let answers = match self.session.inbox() {
+            Ok(answers) => answers,
+            Err(error) => {
+                self.complain(&error.to_string());
+                return Ok(());
+            }
+        };
+        for (name, left) in answers {
             // One that cannot be read was put aside already.
             let given = match left {
                 Ok(given) => given,
@@ -173,9 +182,45 @@ impl Run {
                 Err(problem) => self.complain(&format!("an answer was not taken: {problem}")),
             }
             // Only now: the answer is in the journal, so a crash before this loses nothing.
-            self.session.clear_inbox(&name)?;
+            if let Err(error) = self.session.clear_inbox(&name) {
+                self.complain(&error.to_string());
+            }
         }
         Ok(())
+    }
+
+    /// Open questions of a session that is taken up again: a policy may answer them now, or
+    /// somebody is there who has to see them.
+    pub(crate) fn bring_up_questions(&mut self) -> Vec<Event> {
+        let open: Vec<_> = self.book.unanswered();
+        let open: Vec<_> =
+            open.into_iter().map(|(id, asked)| (id.clone(), asked.clone())).collect();
+        let mut answers = vec![];
+        for (id, asked) in open {
+            let recommended = asked.question.recommended().map(|choice| choice.label.clone());
+            if self.settings.on_question == OnQuestion::Ask {
+                self.show_again(&id, &asked);
+            } else if self.settings.on_question == OnQuestion::Recommended
+                && let Some(label) = recommended
+            {
+                let answer = Answer { chosen: vec![label] };
+                let by = AnsweredBy::Policy;
+                answers.push(Event::QuestionAnswered(Answered { id, answer, by }));
+            }
+        }
+        answers
+    }
+
+    fn show_again(&self, id: &QuestionId, asked: &Asked) {
+        let event = Event::QuestionAsked {
+            id: id.clone(),
+            step: asked.step.clone(),
+            question: asked.question.clone(),
+            about_lost: asked.about_lost,
+        };
+        let at = self.stage.clock.now();
+        let envelope = Envelope { seq: self.session.seq(), at, event };
+        self.front.show(Shown::Fact(Arc::new(envelope)));
     }
 
     fn accept(

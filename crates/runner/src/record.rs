@@ -96,6 +96,24 @@ impl Run {
         Ok(())
     }
 
+    /// Records `events` alone. What follows from them is found again when the run is resumed.
+    pub(crate) fn record_without_consequences(
+        &mut self,
+        events: Vec<Event>,
+    ) -> Result<(), RunError> {
+        let at = self.stage.clock.now();
+        let mut batch = vec![];
+        for event in events {
+            let event = self.judged(event);
+            let _later = self.learn(&event, at)?;
+            batch.push(event);
+        }
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.put_on_disk(batch, at)
+    }
+
     fn put_on_disk(&mut self, batch: Vec<Event>, at: Moment) -> Result<(), RunError> {
         let envelopes = self.session.append(batch, at)?;
         for envelope in envelopes {

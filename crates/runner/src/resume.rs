@@ -89,7 +89,11 @@ impl Run {
         events.push(resumed);
         events.extend(run.lost_steps());
         run.record(events, past.pending)?;
-        run.read_inbox()?;
+        run.look_into_inbox()?;
+        let answers = run.bring_up_questions();
+        if !answers.is_empty() {
+            run.record(answers, vec![])?;
+        }
         Ok((run, show))
     }
 

@@ -283,7 +283,8 @@ impl Run {
     /// when this returns.
     pub async fn drive(mut self, mut intents: mpsc::Receiver<Intent>) -> Result<Ended, RunError> {
         let outcome = self.carry_on(&mut intents).await;
-        self.stop_all(Order::Pause).await;
+        // After an error there may still be somebody at work.
+        self.stop_all().await;
         let outcome = outcome?;
         self.project_all()?;
         let (session, dir) = (self.created.session.clone(), self.session.dir().to_owned());
@@ -315,7 +316,7 @@ impl Run {
                     None => intents_open = false,
                 },
                 message = self.crew.messages.1.recv() => self.take_messages(message)?,
-                _ = inbox.tick(), if asking => self.read_inbox()?,
+                _ = inbox.tick(), if asking => self.look_into_inbox()?,
                 () = at(deadline), if self.exhausted.is_none() => {
                     let secs = self.settings.timeout_secs.unwrap_or_default();
                     self.exhaust(format!("the run has used all of its {secs} s"));
@@ -382,34 +383,52 @@ impl Run {
         }
     }
 
-    /// Ends everything that was started, and waits until it is gone.
-    pub(crate) async fn stop_all(&mut self, order: Order) {
+    /// Ends everything that was started and waits until it is gone. Returns what was still said.
+    async fn stop_all(&mut self) -> Vec<Message> {
         for live in self.crew.live.values() {
-            let _ = live.stop.send(order.clone());
+            let _ = live.stop.send(Order::Pause);
         }
-        // What they still have to say is not taken in any more.
-        self.crew.messages.1.close();
+        let mut last_words = vec![];
         let patience = tokio::time::sleep(Duration::from_secs(2));
         tokio::pin!(patience);
         loop {
             tokio::select! {
                 joined = self.crew.tasks.join_next() => if joined.is_none() { break },
-                message = self.crew.messages.1.recv() => drop(message),
+                message = self.crew.messages.1.recv() => last_words.extend(message),
                 () = &mut patience => break,
             }
         }
         self.crew.tasks.shutdown().await;
+        while let Ok(message) = self.crew.messages.1.try_recv() {
+            last_words.push(message);
+        }
         self.crew.live.clear();
+        last_words
+    }
+
+    /// Stops in good order: what was finished in the last moment is recorded, but nothing that
+    /// follows from it is begun.
+    async fn wind_down(&mut self) -> Result<(), RunError> {
+        let mut events = vec![];
+        for message in self.stop_all().await {
+            match message {
+                // Whoever wants to be confirmed is not, and so does not go on.
+                Message::Happened(event) | Message::Confirm(event, _) => events.push(event),
+                Message::Ended { .. } => self.take(message, &mut events, &mut vec![]),
+                Message::Typed(_) | Message::Asked { .. } => {}
+            }
+        }
+        self.record_without_consequences(events)
     }
 
     async fn pause(&mut self, reason: String) -> Result<Outcome, RunError> {
-        self.stop_all(Order::Pause).await;
+        self.wind_down().await?;
         self.record(vec![Event::RunPaused { reason }], vec![])?;
         Ok(Outcome::Paused)
     }
 
     async fn wait_for_answers(&mut self) -> Result<Outcome, RunError> {
-        self.stop_all(Order::Pause).await;
+        self.wind_down().await?;
         let open: Vec<_> = self.book.unanswered();
         let open: Vec<(QuestionId, Question)> =
             open.into_iter().map(|(id, asked)| (id.clone(), asked.question.clone())).collect();

@@ -26,7 +26,7 @@ pub(crate) fn resume_in(
     output: &OutputArgs,
 ) -> Result<ExitCode, Failure> {
     let created = first_fact(&dir)?;
-    let mut known: Settings = serde_json::from_value(created.settings.clone()).unwrap_or_default();
+    let mut known = newest_settings(&dir)?;
     let somebody = somebody_is_there(output);
     given.apply(&mut known, somebody);
     let stage = stage::stage(created.backend.as_str(), known.script.as_deref())?;
@@ -35,6 +35,22 @@ pub(crate) fn resume_in(
     let adjust = |settings: &mut Settings| given.apply(settings, somebody);
     let ended = see_through(output, || Ok(Run::resume(stage, dir, options, find, adjust)?))?;
     Ok(ExitCode::from(exit_code(&ended.outcome)))
+}
+
+/// The settings the session had last.
+fn newest_settings(dir: &Path) -> Result<Settings, Failure> {
+    let mut newest = Settings::default();
+    for fact in Session::read_only(stage::disk(), dir)? {
+        let settings = match &fact?.event {
+            Event::SessionCreated(created) => created.settings.clone(),
+            event => {
+                let Event::SessionResumed(resumed) = event else { continue };
+                resumed.settings.clone()
+            }
+        };
+        newest = serde_json::from_value(settings).unwrap_or(newest);
+    }
+    Ok(newest)
 }
 
 /// What the session in this folder is about.

@@ -16,6 +16,9 @@ use super::plain::{Plain, name};
 use super::{FrontEnd, task_lines};
 use crate::commands::run::somebody_is_there;
 
+const TASKS: &str = "{spinner} [{bar:24}] {pos}/{len} tasks · {elapsed} · {msg}";
+const NO_TASKS: &str = "{spinner} {elapsed} · {msg}";
+
 /// Lines above, bars below.
 pub(super) struct Live {
     session: PathBuf,
@@ -31,7 +34,7 @@ impl Live {
     pub(super) fn new(session: PathBuf, intents: mpsc::Sender<Intent>) -> Self {
         let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stdout_with_hz(10));
         let whole = bars.add(ProgressBar::new(0));
-        whole.set_style(style("{spinner} [{bar:24}] {pos}/{len} tasks · {elapsed} · {msg}"));
+        whole.set_style(style(NO_TASKS));
         whole.enable_steady_tick(Duration::from_millis(120));
         let open = Open::default();
         if somebody_is_there(&crate::args::OutputArgs::default()) {
@@ -56,8 +59,11 @@ impl Live {
         let done = lines.iter().filter(|line| line.contains('✓')).count();
         self.whole.set_length(lines.len() as u64);
         self.whole.set_position(done as u64);
+        let (template, taken) = if lines.is_empty() { (NO_TASKS, 14) } else { (TASKS, 56) };
+        self.whole.set_style(style(template));
         let running: Vec<&str> = self.running.values().map(String::as_str).collect();
-        self.whole.set_message(fit(&running.join(", "), width.saturating_sub(60)));
+        let message = Some(running.join(", ")).filter(|_| width > taken + 8);
+        self.whole.set_message(fit(&message.unwrap_or_default(), width.saturating_sub(taken)));
     }
 
     fn note_running(&mut self, event: &Event) {
