@@ -64,6 +64,7 @@ impl Run {
         let mut settings = past.settings;
         let before = settings.clone();
         adjust(&mut settings);
+        crate::run::refuse_blind_ceiling(&stage, &settings)?;
 
         let backend = stage.backend.id();
         let matter = Matter { created: past.created, settings, workflow, machine: past.machine };
@@ -88,6 +89,8 @@ impl Run {
         events.extend(options.instruction.map(|text| Event::Instructed { text }));
         events.push(resumed);
         events.extend(run.lost_steps());
+        // What was spent before counts: at a ceiling nobody is prompted again.
+        run.check_budget();
         run.record(events, past.pending)?;
         run.look_into_inbox()?;
         let answers = run.bring_up_questions();

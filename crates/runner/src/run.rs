@@ -182,13 +182,7 @@ impl Run {
     /// Creates a session and takes its first steps. Everything it does from then on is shown.
     pub fn start(stage: Stage, request: StartRequest) -> Result<(Self, Show), RunError> {
         let StartRequest { workflow, prompt, workspace, model, settings } = request;
-        if settings.max_cost_usd.is_some() && !stage.backend.reports_cost() {
-            let backend = stage.backend.id();
-            return Err(RunError::Refused(format!(
-                "{backend} does not report what its turns cost, so a ceiling in money cannot hold; \
-                 use a ceiling in tokens or time instead"
-            )));
-        }
+        refuse_blind_ceiling(&stage, &settings)?;
         let program = compile(&workflow)?;
         let session = SessionId::from(uuid::Uuid::new_v4().to_string());
         let launch = Launch {
@@ -366,7 +360,7 @@ impl Run {
         self.exhausted = Some(reason);
     }
 
-    fn check_budget(&mut self) {
+    pub(crate) fn check_budget(&mut self) {
         if self.exhausted.is_some() {
             return;
         }
@@ -436,6 +430,18 @@ impl Run {
         self.record(vec![Event::RunWaiting { questions }], vec![])?;
         Ok(Outcome::Waiting(open))
     }
+}
+
+/// A ceiling in money holds only where it is known what is spent.
+pub(crate) fn refuse_blind_ceiling(stage: &Stage, settings: &Settings) -> Result<(), RunError> {
+    if settings.max_cost_usd.is_none() || stage.backend.reports_cost() {
+        return Ok(());
+    }
+    let backend = stage.backend.id();
+    Err(RunError::Refused(format!(
+        "{backend} does not report what its turns cost, so a ceiling in money cannot hold; \
+         use a ceiling in tokens or time instead"
+    )))
 }
 
 /// Waits until `deadline`; for ever without one.

@@ -41,12 +41,13 @@ pub(crate) fn resume_in(
 fn newest_settings(dir: &Path) -> Result<Settings, Failure> {
     let mut newest = Settings::default();
     for fact in Session::read_only(stage::disk(), dir)? {
-        let settings = match &fact?.event {
-            Event::SessionCreated(created) => created.settings.clone(),
-            event => {
-                let Event::SessionResumed(resumed) = event else { continue };
-                resumed.settings.clone()
-            }
+        let event = fact?.event;
+        let settings = if let Event::SessionCreated(created) = event {
+            created.settings
+        } else if let Event::SessionResumed(resumed) = event {
+            resumed.settings
+        } else {
+            continue;
         };
         newest = serde_json::from_value(settings).unwrap_or(newest);
     }

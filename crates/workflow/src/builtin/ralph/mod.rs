@@ -78,7 +78,9 @@ fn graph() -> Graph {
     Graph::starting_at("planner")
         .node(Action::Agent(planner).node("planner", "Planning the tasks").retry(patience()))
         .node(
-            function("parse-tasks", "ralph/parse-tasks", "Reading the plan").may_go_to(["planner"]),
+            function("parse-tasks", "ralph/parse-tasks", "Reading the plan")
+                .may_go_to(["planner"])
+                .on_revive("planner"),
         )
         .node(
             Action::Gates(Gates { baseline: true })
