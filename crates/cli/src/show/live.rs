@@ -88,8 +88,10 @@ impl Live {
 
 impl FrontEnd for Live {
     fn fact(&mut self, envelope: &Envelope) -> io::Result<()> {
+        let width = usize::from(Term::stdout().size().1).max(20) - 1;
         for line in self.lines.lines(envelope) {
-            self.bars.println(line)?;
+            // A line the terminal has to wrap would be counted as one when the bars are redrawn.
+            self.bars.println(wrapped(&line, width))?;
         }
         self.note_question(&envelope.event);
         self.note_running(&envelope.event);
@@ -111,6 +113,22 @@ impl FrontEnd for Live {
     }
 }
 
+/// The text in lines no wider than `width`.
+fn wrapped(text: &str, width: usize) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut used = 0;
+    for c in text.chars() {
+        let wide = measure_text_width(c.encode_utf8(&mut [0; 4]));
+        if used + wide > width {
+            out.push('\n');
+            used = 0;
+        }
+        out.push(c);
+        used += wide;
+    }
+    out
+}
+
 fn fit(line: &str, width: usize) -> String {
     if measure_text_width(line) <= width {
         return line.to_owned();
@@ -120,4 +138,17 @@ fn fit(line: &str, width: usize) -> String {
 
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{fit, wrapped};
+
+    #[test]
+    fn nothing_is_wider_than_the_terminal() {
+        assert_eq!(wrapped("abcdef", 4), "abcd\nef");
+        assert_eq!(wrapped("世界世界", 4), "世界\n世界");
+        assert_eq!(wrapped("abcd", 4), "abcd");
+        assert_eq!(fit("abcdef", 4), "abc…");
+    }
 }

@@ -6,4 +6,5 @@ mod demo;
 mod env;
 mod plan;
 mod process;
+mod question;
 mod scene;

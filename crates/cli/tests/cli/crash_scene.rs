@@ -1,0 +1,219 @@
+//! What is played in the crash tests. Every turn and every check first puts its step in the ledger,
+//! so the ledger says what was really begun, whatever the session says.
+
+use std::process::Command;
+
+use super::env::TestEnv;
+
+/// Something that is run, killed, and resumed.
+pub(crate) struct Scene {
+    pub(crate) workflow: &'static str,
+    /// Where its sessions are, inside the project.
+    pub(crate) sessions: &'static str,
+    script: String,
+    settings: Vec<&'static str>,
+}
+
+/// The check of the house: red as long as there is a hole in it.
+const NO_HOLE: &str = "echo \"gate $ATOMIC_STEP\" >> \"$LEDGER\"; \
+                       test ! -f hole.txt || { echo there is a hole; exit 1; }";
+
+/// The check of the crate.
+const CARGO_TEST: &str =
+    "echo \"gate $ATOMIC_STEP\" >> \"$LEDGER\"; exec cargo test --offline --quiet";
+
+impl Scene {
+    /// `atomic run` of this scene.
+    pub(crate) fn run(&self, env: &TestEnv) -> Command {
+        let script = env.script(&self.script);
+        let mut command = env.atomic(["run", self.workflow, "Build it", "--backend", "script"]);
+        command.arg("--script").arg(script).args(&self.settings);
+        command
+    }
+
+    /// Ralph builds a house: a plan that is refused at first, three workers side by side, one of
+    /// whom asks, one who forgets his report, a check that is red once, and a review that finds
+    /// something once.
+    pub(crate) fn house() -> Self {
+        Self::ralph(house(""), vec!["--on-question", "recommended", "--check", NO_HOLE])
+    }
+
+    /// The same with so much talk that the journal is worth snapshots.
+    pub(crate) fn talkative_house() -> Self {
+        let talk = "All of this has to be kept. ".repeat(350);
+        Self::ralph(house(&talk), vec!["--on-question", "recommended", "--check", NO_HOLE])
+    }
+
+    /// A part of the house; nobody is there to answer.
+    pub(crate) fn unanswered() -> Self {
+        Self::ralph(unanswered(), vec!["--check", NO_HOLE])
+    }
+
+    /// Two agents and a question of the workflow itself.
+    pub(crate) fn second_opinion() -> Self {
+        Self {
+            workflow: "second-opinion",
+            sessions: ".atomic/sessions",
+            script: second_opinion(),
+            settings: vec!["--on-question", "recommended"],
+        }
+    }
+
+    /// A crate whose second task has a bug that `cargo test` finds.
+    pub(crate) fn tiny_crate() -> Self {
+        Self::ralph(tiny_crate(), vec!["--check", CARGO_TEST])
+    }
+
+    fn ralph(script: String, settings: Vec<&'static str>) -> Self {
+        Self { workflow: "ralph", sessions: ".ralph/sessions", script, settings }
+    }
+}
+
+/// A turn that puts its step in the ledger as `kind` and goes on with `actions`.
+fn turn(agent: &str, kind: &str, prompt: &[&str], actions: &str) -> String {
+    format!(
+        "[[turn]]\nagent = {agent:?}\nprompt = {prompt:?}\ndo = [\n  \
+         {{ run = 'echo \"{kind} $ATOMIC_STEP\" >> \"$LEDGER\"' }},\n{actions}]\n\n"
+    )
+}
+
+fn worker(prompt: &[&str], actions: &str, summary: &str) -> String {
+    let report = format!(r#"{{"status": "completed", "summary": "{summary}"}}"#);
+    turn("worker", "work", prompt, &format!("{actions}{}", say(&report)))
+}
+
+fn say(text: &str) -> String {
+    format!("  {{ say = '''{text}''' }},\n")
+}
+
+fn write(path: &str, text: &str) -> String {
+    format!("  {{ write = {{ path = {path:?}, text = {text:?} }} }},\n")
+}
+
+fn clean_review(round: &str) -> String {
+    turn("reviewer", "review", &[round], &say(r#"{"findings": [], "verdict": "correct"}"#))
+}
+
+const ASK_FOR_COLOUR: &str = "  { ask = { question = \"Which colour?\", \
+                              options = [{ label = \"Blue\" }, { label = \"Red (Recommended)\" }] } },\n";
+
+/// Asks unless it knows already, and does the same either way.
+fn choose_colour(task: &str) -> String {
+    let paint = write("colour.txt", "red\n");
+    let known = [task, "The user's answer: Red (Recommended)"];
+    worker(&known, &paint, "Red (Recommended)")
+        + &worker(&[task], &(ASK_FOR_COLOUR.to_owned() + &paint), "{answer}")
+}
+
+fn house(talk: &str) -> String {
+    let plan = format!(
+        r##"{talk}
+[{{"id": "#1", "content": "Lay the ground"}},
+ {{"id": "#2", "content": "Build the left wall", "blockedBy": ["#1"]}},
+ {{"id": "#3", "content": "Build the right wall", "blockedBy": ["#1"]}},
+ {{"id": "#4", "content": "Choose the colour", "blockedBy": ["#1"]}},
+ {{"id": "#5", "content": "Put the roof on", "blockedBy": ["#2", "#3", "#4"]}}]"##
+    );
+    let finding = r#"{"findings": [{"title": "There is no door", "body": "Nobody can go in.",
+        "path": "door.txt", "line": 1, "priority": 1}], "verdict": "incorrect"}"#;
+    let talk = say(talk);
+    // Something that outlives the turn unless it is ended.
+    let stray = "  { run = 'sleep 1000 & exit 0' },\n";
+    let again = r#"{"status": "completed", "summary": "left"}"#;
+    [
+        // The second planner gets it right, and so does one that was cut off: it cannot tell
+        // which of the two it was.
+        turn("planner", "plan", &["Your plan cannot be used"], &say(&plan)),
+        turn("planner", "plan", &["Your turn was cut off"], &say(&plan)),
+        turn("planner", "plan", &[], &say("A house? Why not a boat?")),
+        worker(&["Task #1:"], &(talk.clone() + &write("ground.txt", "ground\n")), "ground"),
+        turn(
+            "worker",
+            "work",
+            &["Task #2:"],
+            &(talk.clone() + &write("left.txt", "left\n") + &say("The left wall stands.")),
+        ),
+        turn("worker", "again", &["there is no report in your answer"], &say(again)),
+        worker(
+            &["Task #3:"],
+            &(talk.clone()
+                + stray
+                + &write("right.txt", "right\n")
+                + "  { edit = { path = \"ground.txt\", find = \"ground\", replace = \"floor\" } },\n"),
+            "right",
+        ),
+        choose_colour("Task #4:"),
+        worker(&["Task #5-bug-1:"], "  { delete = \"hole.txt\" },\n", "no hole"),
+        worker(
+            &["Task #5:", "An earlier attempt at this task failed"],
+            &(talk.clone() + &write("roof.txt", "a whole roof\n")),
+            "roof",
+        ),
+        worker(
+            &["Task #5:"],
+            &(talk.clone() + &write("hole.txt", "hole\n") + &write("roof.txt", "a roof\n")),
+            "roof",
+        ),
+        worker(&["Task #6:"], &(talk + &write("door.txt", "door\n")), "door"),
+        turn("reviewer", "review", &["Review round 1"], &say(finding)),
+        clean_review("Review round 2"),
+    ]
+    .concat()
+}
+
+fn unanswered() -> String {
+    let plan = r##"[{"id": "#1", "content": "Choose the colour"},
+        {"id": "#2", "content": "Lay the ground"},
+        {"id": "#3", "content": "Paint it", "blockedBy": ["#1", "#2"]}]"##;
+    [
+        turn("planner", "plan", &[], &say(plan)),
+        choose_colour("Task #1:"),
+        worker(&["Task #2:"], &write("ground.txt", "ground\n"), "ground"),
+        worker(&["Task #3:"], &write("paint.txt", "paint\n"), "paint"),
+        clean_review("Review round 1"),
+    ]
+    .concat()
+}
+
+fn second_opinion() -> String {
+    let ask = "  { ask = { question = \"In verse?\", \
+               options = [{ label = \"No (Recommended)\" }] } },\n";
+    let known = ["The user's answer: No (Recommended)"];
+    [
+        turn("answerer", "answer", &known, &say("It is red.")),
+        turn("answerer", "answer", &[], &(ask.to_owned() + &say("It is red."))),
+        turn("critic", "object", &[], &say("It is blue.")),
+    ]
+    .concat()
+}
+
+fn tiny_crate() -> String {
+    let plan = r##"[{"id": "#1", "content": "Create the crate"},
+        {"id": "#2", "content": "Add subtraction", "blockedBy": ["#1"]}]"##;
+    let manifest = "[package]\nname = \"tiny\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\
+                    [workspace]\n[lib]\ndoctest = false\n";
+    let library = "pub mod minus;\npub fn plus(a: i32, b: i32) -> i32 {\n    a + b\n}\n\n\
+                   #[test]\nfn adds() {\n    assert_eq!(plus(1, 2), 3);\n}\n";
+    let minus = |sign: &str| {
+        format!(
+            "pub fn minus(a: i32, b: i32) -> i32 {{\n    a {sign} b\n}}\n\n\
+             #[test]\nfn subtracts() {{\n    assert_eq!(minus(3, 2), 1);\n}}\n"
+        )
+    };
+    let right = write("src/minus.rs", &minus("-"));
+    [
+        turn("planner", "plan", &[], &say(plan)),
+        worker(
+            &["Task #1:"],
+            &(write("Cargo.toml", manifest)
+                + &write("src/lib.rs", library)
+                + &write("src/minus.rs", "")),
+            "the crate",
+        ),
+        worker(&["Task #2-bug-1:"], &right, "the sign was wrong"),
+        worker(&["Task #2:", "An earlier attempt at this task failed"], &right, "minus"),
+        worker(&["Task #2:"], &write("src/minus.rs", &minus("+")), "minus"),
+        clean_review("Review round 1"),
+    ]
+    .concat()
+}
