@@ -65,25 +65,75 @@ impl State {
         Value::Object(own.collect())
     }
 
-    /// Applies a patch through the reducers; the error names the key.
+    /// Applies changes through the reducers; the error names the key.
     pub(crate) fn apply(
         &mut self,
+        changes: &Changes,
+        reducers: &BTreeMap<Key, Reducer>,
+    ) -> Result<(), String> {
+        for (key, changes) in &changes.0 {
+            let reducer = reducers.get(key).copied().unwrap_or_default();
+            for change in changes {
+                let new = if reducer == Reducer::Replace {
+                    Arc::clone(change)
+                } else {
+                    Arc::new(self.reduced(key, reducer, change)?)
+                };
+                self.keys.insert(key.clone(), new);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a patch would fit; the error names the key.
+    pub(crate) fn accepts(
+        &self,
         patch: &Patch,
         reducers: &BTreeMap<Key, Reducer>,
     ) -> Result<(), String> {
         for (key, change) in patch {
             let reducer = reducers.get(key).copied().unwrap_or_default();
-            let old = self.get(key.as_str());
-            let new = reducer
-                .reduce(old.map(AsRef::as_ref), change)
-                .map_err(|problem| format!("key `{key}`: {problem}"))?;
-            self.keys.insert(key.clone(), Arc::new(new));
+            if reducer != Reducer::Replace {
+                self.reduced(key, reducer, change)?;
+            }
         }
         Ok(())
     }
 
+    fn reduced(&self, key: &Key, reducer: Reducer, change: &Value) -> Result<Value, String> {
+        let old = self.get(key.as_str()).map(AsRef::as_ref);
+        reducer.reduce(old, change).map_err(|problem| format!("key `{key}`: {problem}"))
+    }
+
     fn layers(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |layer| layer.base.as_deref())
+    }
+}
+
+/// Changes to a state, by key, in order. What a later change replaces is not kept, so that a loop
+/// does not remember every round it ran.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Changes(pub(crate) BTreeMap<Key, Vec<Arc<Value>>>);
+
+impl From<Patch> for Changes {
+    fn from(patch: Patch) -> Self {
+        Self(patch.into_iter().map(|(key, value)| (key, vec![Arc::new(value)])).collect())
+    }
+}
+
+impl Changes {
+    /// Adds later changes. `reducers` are those of the state they will be applied to.
+    pub(crate) fn add(&mut self, later: Self, reducers: &BTreeMap<Key, Reducer>) {
+        for (key, mut later) in later.0 {
+            let replaces = reducers.get(&key).copied().unwrap_or_default() == Reducer::Replace;
+            let known = self.0.entry(key).or_default();
+            if replaces {
+                known.clear();
+                known.extend(later.pop());
+            } else {
+                known.append(&mut later);
+            }
+        }
     }
 }
 
@@ -98,8 +148,8 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{State, trim};
-    use crate::Patch;
+    use super::{Changes, State, trim};
+    use crate::{Patch, Reducer};
 
     fn patch(value: serde_json::Value) -> Patch {
         serde_json::from_value(value).unwrap()
@@ -109,7 +159,7 @@ mod tests {
     fn a_layer_hides_what_is_below_and_leaves_it_alone() {
         let below = Arc::new(State::new(patch(json!({"a": 1, "b": 2}))));
         let mut above = State::over(&below);
-        above.apply(&patch(json!({"b": 3})), &[].into()).unwrap();
+        above.apply(&patch(json!({"b": 3})).into(), &[].into()).unwrap();
         assert_eq!(above.to_value(), json!({"a": 1, "b": 3, "outputs": {}}));
         assert_eq!(below.to_value(), json!({"a": 1, "b": 2, "outputs": {}}));
     }
@@ -120,5 +170,18 @@ mod tests {
         let mut returned = patch(json!({"list": [1], "n": 2, "new": null}));
         trim(&mut returned, &input);
         assert_eq!(returned, patch(json!({"n": 2, "new": null})));
+    }
+
+    #[test]
+    fn only_changes_that_still_matter_are_kept() {
+        let mut changes = Changes::default();
+        let reducers = [("sum".into(), Reducer::Sum)].into();
+        for n in 1..=3 {
+            changes.add(patch(json!({"last": n, "sum": n})).into(), &reducers);
+        }
+        assert_eq!((changes.0["last"].len(), changes.0["sum"].len()), (1, 3));
+        let mut state = State::default();
+        state.apply(&changes, &reducers).unwrap();
+        assert_eq!(state.to_value(), json!({"last": 3, "sum": 6, "outputs": {}}));
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::frame::{Failed, Frame, Leaf, Visit, VisitState};
 use super::{Effect, FrameId, Machine, Place};
+use crate::state::Changes;
 use crate::{Kind, Node, OnError, StepError, StepId, StepResult, code};
 
 impl Machine {
@@ -38,7 +39,12 @@ impl Machine {
                 let visit = frame.visits.entry(*node).or_insert(0);
                 *visit += 1;
                 let step = StepId::of(&frame.scope, &plan.node(*node).id, *visit);
-                Visit { node: *node, step, state: VisitState::Leaf(Leaf::first()), merged: vec![] }
+                Visit {
+                    node: *node,
+                    step,
+                    state: VisitState::Leaf(Leaf::first()),
+                    merged: Changes::default(),
+                }
             })
             .collect();
         for visit in 0..nodes.len() {
@@ -150,23 +156,20 @@ impl Machine {
 
     fn merge_superstep(&mut self, id: FrameId) -> Result<(), (usize, String)> {
         let program = Arc::clone(&self.program);
+        let parent = self.frame(id).parent.as_ref().map(|parent| self.frame(parent.frame).plan);
         let frame = self.frame_mut(id);
         let plan = program.plan(frame.plan);
         let layer = Arc::make_mut(&mut frame.state);
         for (place, visit) in frame.active.iter_mut().enumerate() {
             let VisitState::Done(result) = &mut visit.state else { continue };
-            let mut patches = std::mem::take(&mut visit.merged);
-            if !result.patch.is_empty() {
-                patches.push(Arc::new(std::mem::take(&mut result.patch)));
-            }
-            for patch in &patches {
-                layer.apply(patch, &plan.reducers).map_err(|problem| (place, problem))?;
-            }
+            let mut changes = std::mem::take(&mut visit.merged);
+            changes.add(std::mem::take(&mut result.patch).into(), &plan.reducers);
+            layer.apply(&changes, &plan.reducers).map_err(|problem| (place, problem))?;
             let output = Arc::new(std::mem::replace(&mut result.output, Value::Null));
             layer.outputs.insert(plan.node(visit.node).id.clone(), Arc::clone(&output));
             frame.output = output;
-            if frame.parent.is_some() {
-                frame.patches.extend(patches);
+            if let Some(parent) = parent {
+                frame.changes.add(changes, &program.plan(parent).reducers);
             }
         }
         Ok(())

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::region::Region;
-use crate::{How, Patch, State, StepError, StepId, StepResult};
+use crate::state::Changes;
+use crate::{How, State, StepError, StepId, StepResult};
 
 /// One graph being run.
 #[derive(Clone, Debug)]
@@ -23,7 +24,7 @@ pub(super) struct Frame {
     /// For edges that wait for several nodes: those that have arrived.
     pub(super) arrived: BTreeMap<u32, BTreeSet<u32>>,
     /// Everything changed here, for the region this frame is in.
-    pub(super) patches: Vec<Arc<Patch>>,
+    pub(super) changes: Changes,
     pub(super) output: Arc<Value>,
     /// Supersteps in a row in which nothing was started.
     pub(super) idle: usize,
@@ -45,7 +46,7 @@ pub(super) struct Visit {
     pub(super) step: StepId,
     pub(super) state: VisitState,
     /// What was changed inside it, when it is a region that is done.
-    pub(super) merged: Vec<Arc<Patch>>,
+    pub(super) merged: Changes,
 }
 
 /// How a visit stands.
@@ -102,7 +103,7 @@ impl Frame {
             active: vec![],
             visits: BTreeMap::new(),
             arrived: BTreeMap::new(),
-            patches: vec![],
+            changes: Changes::default(),
             output: Arc::new(Value::Null),
             idle: 0,
         }

@@ -203,7 +203,7 @@ impl Machine {
                 let place = self.open.remove(&step).ok_or_else(|| unexpected(&step))?;
                 self.chosen(place, chosen);
             }
-            Input::Patched { patch } => self.patch_everywhere(&patch)?,
+            Input::Patched { patch } => self.patch_everywhere(patch)?,
             Input::Revived => self.revive()?,
         }
         Ok(self.carry_on())
@@ -219,7 +219,7 @@ impl Machine {
             let message = format!("`{step}` went to `{target}`, which is not in its graph");
             return Err(StepError::new(code::NO_SUCH_NODE, message));
         }
-        State::over(&frame.state).apply(&result.patch, &plan.reducers).map_err(|problem| {
+        frame.state.accepts(&result.patch, &plan.reducers).map_err(|problem| {
             StepError::new(code::REDUCER, format!("node `{}`, {problem}", step.node()))
         })
     }
@@ -397,7 +397,8 @@ impl Machine {
     }
 
     /// A change from outside reaches the run and every region it is in, but no step under way.
-    fn patch_everywhere(&mut self, patch: &Patch) -> Result<(), Misfit> {
+    fn patch_everywhere(&mut self, patch: Patch) -> Result<(), Misfit> {
+        let changes = patch.into();
         for frame in self.frames.values_mut() {
             let reducers = &self.program.plan(frame.plan).reducers;
             let root = frame.parent.is_none().then_some(&mut frame.state);
@@ -410,7 +411,7 @@ impl Machine {
                 | VisitState::Routed(_) => None,
             });
             for state in root.into_iter().chain(regions) {
-                Arc::make_mut(state).apply(patch, reducers).map_err(Misfit)?;
+                Arc::make_mut(state).apply(&changes, reducers).map_err(Misfit)?;
             }
         }
         Ok(())

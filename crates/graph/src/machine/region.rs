@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::frame::{Failed, Frame, Parent, VisitState};
 use super::{Effect, FrameId, Machine, Place};
 use crate::id::escape;
-use crate::{Condition, Each, Kind, Patch, Ready, State, StepError, StepResult, code};
+use crate::state::Changes;
+use crate::{Condition, Each, Kind, Ready, State, StepError, StepResult, code};
 
 /// A node in which graphs are run.
 #[derive(Clone, Debug)]
@@ -17,7 +18,7 @@ pub(super) struct Region {
     /// What the frames inside start from; changed by those that have finished.
     pub(super) state: Arc<State>,
     /// The same changes, to be applied at this node's place when its superstep ends.
-    pub(super) patches: Vec<Arc<Patch>>,
+    pub(super) changes: Changes,
     pub(super) inside: Inside,
 }
 
@@ -62,7 +63,7 @@ impl Machine {
             Kind::Work { .. } | Kind::Each(_) => None,
         };
         let state = Arc::new(State::over(&base));
-        let region = Region { state, patches: vec![], inside };
+        let region = Region { state, changes: Changes::default(), inside };
         self.frame_mut(place.0).active[place.1].state = VisitState::Region(Box::new(region));
         match first_scope {
             Some(scope) => self.open_child(place, scope, None),
@@ -131,9 +132,8 @@ impl Machine {
         let mut problem = None;
         if !isolated {
             let state = Arc::make_mut(&mut region.state);
-            problem =
-                child.patches.iter().find_map(|patch| state.apply(patch, &plan.reducers).err());
-            region.patches.extend(child.patches);
+            problem = state.apply(&child.changes, &plan.reducers).err();
+            region.changes.add(child.changes, &plan.reducers);
         }
         if let Some(problem) = problem {
             let error =
@@ -198,7 +198,7 @@ impl Machine {
         let result = StepResult { output, ..StepResult::default() };
         // The changes are applied one by one when the superstep ends; they travel beside the
         // result because a reducer may have to see each of them.
-        frame.active[place.1].merged = region.patches;
+        frame.active[place.1].merged = region.changes;
         self.settle(place, VisitState::Done(result));
     }
 

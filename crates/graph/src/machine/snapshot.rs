@@ -12,13 +12,13 @@ use serde_json::Value;
 use super::frame::{Failed, Frame, Leaf, Parent, Visit, VisitState};
 use super::region::{Inside, Region};
 use super::{Machine, Misfit, Place};
-use crate::{Key, NodeId, Patch, Program, State, StepError, StepId, StepResult};
+use crate::state::Changes;
+use crate::{Key, NodeId, Program, State, StepError, StepId, StepResult};
 
 /// A machine without its program.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Snapshot {
     values: Vec<Value>,
-    patches: Vec<Patch>,
     states: Vec<SavedState>,
     frames: BTreeMap<u32, SavedFrame>,
     next_frame: u32,
@@ -37,6 +37,9 @@ struct SavedState {
     outputs: BTreeMap<NodeId, usize>,
 }
 
+/// Changes by key, each value by its number.
+type SavedChanges = BTreeMap<Key, Vec<usize>>;
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct SavedFrame {
     plan: u32,
@@ -46,7 +49,7 @@ struct SavedFrame {
     active: Vec<SavedVisit>,
     visits: BTreeMap<u32, u32>,
     arrived: BTreeMap<u32, BTreeSet<u32>>,
-    patches: Vec<usize>,
+    changes: SavedChanges,
     output: usize,
     idle: usize,
 }
@@ -56,7 +59,7 @@ struct SavedVisit {
     node: u32,
     step: StepId,
     state: SavedVisitState,
-    merged: Vec<usize>,
+    merged: SavedChanges,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -72,7 +75,7 @@ enum SavedVisitState {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct SavedRegion {
     state: usize,
-    patches: Vec<usize>,
+    changes: SavedChanges,
     inside: Inside,
 }
 
@@ -84,7 +87,6 @@ impl Machine {
         serde_json::to_value(Snapshot {
             frames,
             values: pool.values,
-            patches: pool.patches,
             states: pool.states,
             next_frame: self.next_frame,
             open: self.open.clone(),
@@ -100,11 +102,8 @@ impl Machine {
     pub fn restore(program: Arc<Program>, snapshot: Value) -> Result<Self, Misfit> {
         let saved: Snapshot =
             serde_json::from_value(snapshot).map_err(|error| Misfit(error.to_string()))?;
-        let mut shared = Shared {
-            values: saved.values.into_iter().map(Arc::new).collect(),
-            patches: saved.patches.into_iter().map(Arc::new).collect(),
-            states: vec![],
-        };
+        let mut shared =
+            Shared { values: saved.values.into_iter().map(Arc::new).collect(), states: vec![] };
         for state in saved.states {
             let state = shared.read_state(state)?;
             shared.states.push(Arc::new(state));
@@ -138,8 +137,6 @@ impl Machine {
 struct Pool {
     seen_values: BTreeMap<*const Value, usize>,
     values: Vec<Value>,
-    seen_patches: BTreeMap<*const Patch, usize>,
-    patches: Vec<Patch>,
     seen_states: BTreeMap<*const State, usize>,
     states: Vec<SavedState>,
 }
@@ -152,15 +149,11 @@ impl Pool {
         })
     }
 
-    fn patch(&mut self, patch: &Arc<Patch>) -> usize {
-        *self.seen_patches.entry(Arc::as_ptr(patch)).or_insert_with(|| {
-            self.patches.push(Patch::clone(patch));
-            self.patches.len() - 1
-        })
-    }
-
-    fn patches(&mut self, patches: &[Arc<Patch>]) -> Vec<usize> {
-        patches.iter().map(|patch| self.patch(patch)).collect()
+    fn changes(&mut self, changes: &Changes) -> SavedChanges {
+        let saved = changes.0.iter().map(|(key, values)| {
+            (key.clone(), values.iter().map(|value| self.value(value)).collect())
+        });
+        saved.collect()
     }
 
     /// Bases come before what stands on them.
@@ -186,7 +179,7 @@ impl Pool {
             active: frame.active.iter().map(|visit| self.visit(visit)).collect(),
             visits: frame.visits.clone(),
             arrived: frame.arrived.clone(),
-            patches: self.patches(&frame.patches),
+            changes: self.changes(&frame.changes),
             output: self.value(&frame.output),
             idle: frame.idle,
         }
@@ -205,14 +198,14 @@ impl Pool {
             VisitState::Choosing => SavedVisitState::Choosing,
             VisitState::Routed(nodes) => SavedVisitState::Routed(nodes.clone()),
         };
-        let merged = self.patches(&visit.merged);
+        let merged = self.changes(&visit.merged);
         SavedVisit { node: visit.node, step: visit.step.clone(), state, merged }
     }
 
     fn region(&mut self, region: &Region) -> SavedRegion {
         SavedRegion {
             state: self.state(&region.state),
-            patches: self.patches(&region.patches),
+            changes: self.changes(&region.changes),
             inside: region.inside.clone(),
         }
     }
@@ -221,7 +214,6 @@ impl Pool {
 /// What has been read so far, by number.
 struct Shared {
     values: Vec<Arc<Value>>,
-    patches: Vec<Arc<Patch>>,
     states: Vec<Arc<State>>,
 }
 
@@ -245,8 +237,13 @@ impl Shared {
         Ok(state)
     }
 
-    fn read_patches(&self, numbers: &[usize]) -> Result<Vec<Arc<Patch>>, Misfit> {
-        numbers.iter().map(|number| Self::pick(&self.patches, *number)).collect()
+    fn changes(&self, saved: SavedChanges) -> Result<Changes, Misfit> {
+        let mut changes = Changes::default();
+        for (key, numbers) in saved {
+            let values = numbers.into_iter().map(|number| Self::pick(&self.values, number));
+            changes.0.insert(key, values.collect::<Result<_, _>>()?);
+        }
+        Ok(changes)
     }
 
     fn frame(&self, saved: SavedFrame) -> Result<Frame, Misfit> {
@@ -258,7 +255,7 @@ impl Shared {
             active: saved.active.into_iter().map(|v| self.visit(v)).collect::<Result<_, _>>()?,
             visits: saved.visits,
             arrived: saved.arrived,
-            patches: self.read_patches(&saved.patches)?,
+            changes: self.changes(saved.changes)?,
             output: Self::pick(&self.values, saved.output)?,
             idle: saved.idle,
         })
@@ -276,14 +273,14 @@ impl Shared {
             SavedVisitState::Choosing => VisitState::Choosing,
             SavedVisitState::Routed(nodes) => VisitState::Routed(nodes),
         };
-        let merged = self.read_patches(&saved.merged)?;
+        let merged = self.changes(saved.merged)?;
         Ok(Visit { node: saved.node, step: saved.step, state, merged })
     }
 
     fn region(&self, saved: SavedRegion) -> Result<Box<Region>, Misfit> {
         Ok(Box::new(Region {
             state: Self::pick(&self.states, saved.state)?,
-            patches: self.read_patches(&saved.patches)?,
+            changes: self.changes(saved.changes)?,
             inside: saved.inside,
         }))
     }
