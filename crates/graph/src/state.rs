@@ -26,6 +26,13 @@ impl State {
         Self { base: None, keys, outputs: BTreeMap::new() }
     }
 
+    /// The same with these outputs of nodes.
+    #[must_use]
+    pub fn with_outputs(mut self, outputs: BTreeMap<NodeId, Value>) -> Self {
+        self.outputs = outputs.into_iter().map(|(node, value)| (node, Arc::new(value))).collect();
+        self
+    }
+
     /// An empty layer over `base`.
     pub(crate) fn over(base: &Arc<Self>) -> Self {
         Self { base: Some(Arc::clone(base)), ..Self::default() }

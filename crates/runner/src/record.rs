@@ -250,7 +250,8 @@ impl Run {
         };
         let uses_files = action.is_some_and(|a| a.tree() != atomic_workflow::Tree::Unused);
         let begins_one = agent.is_some_and(|agent| agent.iteration)
-            && matches!(start.how, How::First | How::Revived);
+            && matches!(start.how, How::First | How::Revived)
+            && self.exhausted.is_none();
         self.iterations += u64::from(begins_one);
         Started {
             step: start.step.clone(),

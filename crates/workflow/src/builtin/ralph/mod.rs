@@ -215,7 +215,10 @@ fn header_line(task: &Task) -> String {
 fn judge_tasks(call: &Call<'_>) -> Result<StepResult, StepError> {
     let tasks: Vec<Task> = call.get("tasks");
     let left: Vec<&Task> = tasks.iter().filter(|t| t.status != Status::Completed).collect();
-    if left.is_empty() && !tasks.is_empty() {
+    if tasks.is_empty() {
+        return Err(StepError::new("tasks", "there are no tasks, so nothing can be done"));
+    }
+    if left.is_empty() {
         return Ok(StepResult::output(json!({"done": tasks.len()})));
     }
     let describe = |task: &&Task| match task.status {
@@ -247,3 +250,6 @@ fn reopen_tasks(call: &Call<'_>) -> Result<StepResult, StepError> {
         .collect();
     Ok(StepResult::output(json!({"reopened": rows.len()})).set("tasks", rows))
 }
+
+#[cfg(test)]
+mod tests;

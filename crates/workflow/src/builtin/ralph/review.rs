@@ -101,6 +101,10 @@ pub(super) fn fixer(call: &Call<'_>) -> Result<StepResult, StepError> {
     if round >= limits.review_rounds {
         return left(&format!("after {round} review rounds blocking findings are left"));
     }
+    let known = call.get::<Vec<Task>>("tasks").len();
+    if known + blocking.len() > limits.tasks as usize {
+        return left(&format!("the list has no room for more than {} tasks", limits.tasks));
+    }
     Ok(to_be_fixed(call, round, &findings))
 }
 

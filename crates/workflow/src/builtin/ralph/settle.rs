@@ -141,9 +141,11 @@ fn failed(
         json!({"id": id, "status": status, "error": error, "errorCode": "work",
             "errorDetail": detail})
     };
+    let all: Vec<Task> = call.get("tasks");
     let Some(parent) = &task.mends else {
         let attempts = task.attempts + 1;
-        if attempts >= limits.attempts || task.bug_fixes >= limits.bug_fixes {
+        let full = all.len() >= limits.tasks as usize;
+        if attempts >= limits.attempts || task.bug_fixes >= limits.bug_fixes || full {
             let mut row = blame(&task.id, Status::Failed, error);
             row["attempts"] = attempts.into();
             return vec![row];
@@ -159,8 +161,7 @@ fn failed(
         return vec![row, json!(bug)];
     };
     // A bug-fix is tried again in place, and its failures count on the task it mends.
-    let parents: Vec<Task> = call.get("tasks");
-    let so_far = parents.iter().find(|row| row.id == *parent).map_or(0, |row| row.attempts);
+    let so_far = all.iter().find(|row| row.id == *parent).map_or(0, |row| row.attempts);
     let attempts = so_far + 1;
     let given_up = attempts >= limits.attempts;
     let mut own = blame(&task.id, if given_up { Status::Failed } else { Status::Pending }, error);
