@@ -23,7 +23,7 @@ fn task(id: &str, status: &str) -> Value {
 }
 
 /// The rows a settled task changes, as `id status`, with what blocks it.
-fn settled(item: Value, tasks: Value, outputs: Value) -> Vec<String> {
+fn settled(item: &Value, tasks: &[&Value], outputs: Value) -> Vec<String> {
     let values = json!({"item": item, "tasks": tasks, "limits": Limits::default()});
     let result = call("ralph/settle", values, outputs).unwrap();
     let rows = result.patch["tasks"].as_array().unwrap().clone();
@@ -67,7 +67,7 @@ fn a_task_is_completed_only_when_report_and_checks_agree() {
         (json!({"worker": good, "check": ceiling}), vec!["#1 failed "]),
     ];
     for (outputs, expected) in table {
-        assert_eq!(settled(item.clone(), json!([item]), outputs.clone()), expected, "{outputs}");
+        assert_eq!(settled(&item, &[&item], outputs.clone()), expected, "{outputs}");
     }
 }
 
@@ -76,10 +76,10 @@ fn a_task_that_keeps_failing_is_given_up() {
     let red = json!({"worker": {"status": "completed"}, "check": {"failures": [{"command": "c"}]}});
     let mut item = task("#1", "pending");
     item["attempts"] = 3.into();
-    assert_eq!(settled(item.clone(), json!([item]), red.clone()), ["#1 failed "]);
+    assert_eq!(settled(&item, &[&item], red.clone()), ["#1 failed "]);
     item["attempts"] = 1.into();
     item["bugFixes"] = 3.into();
-    assert_eq!(settled(item.clone(), json!([item]), red), ["#1 failed "]);
+    assert_eq!(settled(&item, &[&item], red), ["#1 failed "]);
 }
 
 /// A bug-fix never gets one of its own; its failures count on the task it mends.
@@ -90,10 +90,10 @@ fn a_failing_bug_fix_counts_on_its_parent() {
     item["mends"] = "#1".into();
     let mut parent = task("#1", "pending");
     parent["attempts"] = 1.into();
-    let rows = settled(item.clone(), json!([parent, item]), red.clone());
+    let rows = settled(&item, &[&parent, &item], red.clone());
     assert_eq!(rows, ["#1-bug-1 pending ", "#1  "]);
     parent["attempts"] = 3.into();
-    let rows = settled(item.clone(), json!([parent, item]), red);
+    let rows = settled(&item, &[&parent, &item], red);
     assert_eq!(rows, ["#1-bug-1 failed ", "#1 failed "]);
 }
 
@@ -120,7 +120,7 @@ fn finding(title: &str, priority: u8) -> Value {
     json!({"title": title, "path": "src/lib.rs", "line": 3, "body": "…", "priority": priority})
 }
 
-fn fixed(state: Value, findings: Value, verdict: &str) -> Result<StepResult, StepError> {
+fn fixed(state: &Value, findings: &Value, verdict: &str) -> Result<StepResult, StepError> {
     let mut values = json!({"limits": Limits::default(), "tasks": [task("#1", "completed")]});
     values.as_object_mut().unwrap().extend(state.as_object().unwrap().clone());
     let review = json!({"findings": findings, "verdict": verdict});
@@ -129,23 +129,24 @@ fn fixed(state: Value, findings: Value, verdict: &str) -> Result<StepResult, Ste
 
 #[test]
 fn blocking_findings_become_tasks_until_the_review_is_clean_or_repeats_itself() {
-    let tasks = fixed(json!({}), json!([finding("Wrong sum", 1), finding("Nit", 3)]), "incorrect");
+    let tasks =
+        fixed(&json!({}), &json!([finding("Wrong sum", 1), finding("Nit", 3)]), "incorrect");
     let tasks = tasks.unwrap();
     assert_eq!(tasks.goto, Some("select-ready-tasks".into()));
     assert_eq!(tasks.patch["tasks"].as_array().unwrap().len(), 1);
     assert_eq!(tasks.patch["tasks"][0]["id"], "#2");
 
-    let clean = fixed(json!({}), json!([finding("Nit", 3)]), "correct").unwrap();
+    let clean = fixed(&json!({}), &json!([finding("Nit", 3)]), "correct").unwrap();
     assert_eq!(clean.goto, None);
 
     let seen = json!({"findings": [finding("wrong SUM!", 0)], "reviewRound": 1});
-    let again = fixed(seen, json!([finding("Wrong sum", 1)]), "incorrect").unwrap_err();
+    let again = fixed(&seen, &json!([finding("Wrong sum", 1)]), "incorrect").unwrap_err();
     assert!(again.message.starts_with("the review only repeats what it found before"));
 
-    let late = fixed(json!({"reviewRound": 2}), json!([finding("New", 0)]), "incorrect");
+    let late = fixed(&json!({"reviewRound": 2}), &json!([finding("New", 0)]), "incorrect");
     assert!(late.unwrap_err().message.starts_with("after 3 review rounds blocking findings"));
 
-    let odd = fixed(json!({}), json!([]), "incorrect").unwrap_err();
+    let odd = fixed(&json!({}), &json!([]), "incorrect").unwrap_err();
     assert!(odd.message.contains("no finding of priority 0 or 1 says why"));
 }
 
