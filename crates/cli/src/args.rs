@@ -152,7 +152,7 @@ pub(crate) struct SettingsArgs {
     #[arg(long, env = "ATOMIC_MAX_REVIEW_ROUNDS", value_name = "N")]
     max_review_rounds: Option<u32>,
     /// Most money to spend, in US dollars [default: no limit]
-    #[arg(long, env = "ATOMIC_MAX_COST", value_name = "USD")]
+    #[arg(long, env = "ATOMIC_MAX_COST", value_name = "USD", value_parser = money)]
     max_cost: Option<f64>,
     /// Most tokens to spend [default: no limit]
     #[arg(long, env = "ATOMIC_MAX_TOKENS", value_name = "N")]
@@ -197,8 +197,11 @@ impl SettingsArgs {
             Some(Policy::Pause) => OnQuestion::Pause,
             Some(Policy::Recommended) => OnQuestion::Recommended,
             Some(Policy::Fail) => OnQuestion::Fail,
-            None if somebody => OnQuestion::Ask,
-            None => OnQuestion::Pause,
+            None => match settings.on_question {
+                policy @ (OnQuestion::Recommended | OnQuestion::Fail) => policy,
+                OnQuestion::Ask | OnQuestion::Pause if somebody => OnQuestion::Ask,
+                OnQuestion::Ask | OnQuestion::Pause => OnQuestion::Pause,
+            },
         };
     }
 }
@@ -207,6 +210,9 @@ impl SettingsArgs {
 fn absolute(path: PathBuf) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }
+
+/// Ten years; much more cannot be added to a point in time.
+const LONGEST_SECS: u64 = 10 * 365 * 24 * 3_600;
 
 fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -217,7 +223,16 @@ fn duration(text: &str) -> Result<Duration, String> {
         "h" => number.checked_mul(3_600),
         _ => None,
     };
-    seconds.filter(|s| *s > 0).map(Duration::from_secs).ok_or_else(|| wrong_duration(text))
+    let sensible = |seconds: &u64| (1..=LONGEST_SECS).contains(seconds);
+    seconds.filter(sensible).map(Duration::from_secs).ok_or_else(|| wrong_duration(text))
+}
+
+/// A ceiling that nothing can reach, such as `nan`, would be none.
+fn money(text: &str) -> Result<f64, String> {
+    let amount = text.trim_start_matches('$').parse().ok();
+    amount
+        .filter(|amount: &f64| amount.is_finite() && *amount > 0.0)
+        .ok_or_else(|| format!("`{text}` is no amount of money; write 5 or 2.50"))
 }
 
 fn wrong_duration(text: &str) -> String {
@@ -235,7 +250,9 @@ mod tests {
         for (text, expected) in table {
             assert_eq!(seconds(text), expected, "{text}");
         }
-        for wrong in ["", "h", "0s", "1d", "-1", "1.5h", "99999999999999999999h"] {
+        for wrong in
+            ["", "h", "0s", "1d", "-1", "1.5h", "99999999999999999999h", "5000000000000000h"]
+        {
             assert_eq!(seconds(wrong), None, "{wrong}");
         }
     }

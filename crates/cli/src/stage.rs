@@ -26,7 +26,7 @@ pub(crate) fn stage(backend: &str, script: Option<&Path>) -> Result<Stage, Failu
         clock: clock(),
         backend: backend_by_name(backend, script, &guard)?,
         index: home::index(&disk),
-        holder: format!("atomic (process {})", std::process::id()),
+        holder: format!("atomic {}", env!("CARGO_PKG_VERSION")),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         disk,
         guard,

@@ -448,6 +448,47 @@ fn a_failed_run_goes_where_its_node_says_when_it_is_revived() {
 }
 
 #[test]
+fn a_run_with_two_failures_at_once_goes_on_from_both() {
+    let graph = Graph::starting_at("a")
+        .node(work("a"))
+        .node(work("b").on_revive("c"))
+        .node(work("d"))
+        .node(work("c"))
+        .edge("a", "b")
+        .edge("a", "d");
+    let table = vec![
+        (done("a#1"), "start b#1; start d#1"),
+        (failed("b#1", 1), ""),
+        (failed("d#1", 1), "fail: b#1 broke"),
+        (Input::Revived, "start d#1 again (Revived, attempt 2)"),
+        (
+            Input::Finished { step: StepId::new("d#1"), attempt: 2, result: StepResult::default() },
+            "start c#1",
+        ),
+        (done("c#1"), "finish"),
+    ];
+    play(graph, json!({}), "start a#1", table);
+}
+
+#[test]
+fn a_change_from_outside_reaches_items_under_way_and_is_not_applied_twice() {
+    let body =
+        Graph::starting_at("work").node(work("work")).node(work("next")).edge("work", "next");
+    let graph = Graph::starting_at("fan")
+        .node(fan("fan", "list", 1, Ready::Once, body))
+        .reducer("told", Reducer::Concat);
+    let told = || Input::Patched { patch: patch(json!({"told": ["x"]})) };
+    let table = vec![(told(), ""), (done("fan#1[0]/work#1"), "start fan#1[0]/next#1")];
+    let list = json!({"list": [1]});
+    let mut machine = play(graph, list, "start fan#1[0]/work#1", table);
+    let view = machine.view(&StepId::new("fan#1[0]/next#1")).unwrap();
+    assert_eq!(**view.get("told").unwrap(), json!(["x"]));
+    drop(view);
+    machine.apply(done("fan#1[0]/next#1")).unwrap();
+    assert_eq!(machine.newest().to_value()["told"], json!(["x"]));
+}
+
+#[test]
 fn what_cannot_have_happened_is_refused() {
     let (mut machine, _) = start(Graph::starting_at("a").node(work("a")), json!({}));
     for input in [done("b#1"), failed("a#1", 2), chosen("a#1", None), Input::Revived] {

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use atomic_event::{Envelope, Event};
+use atomic_event::{Event, Moment};
 use atomic_session::{SessionStatus, SessionSummary, TaskCount, TaskRow, TaskStatus};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::book::lane;
+use crate::book::{Book, lane};
 use crate::run::{Run, RunError};
 
 /// The summary is written at most this often, because writing it costs more than a step does.
@@ -23,6 +23,13 @@ pub(crate) struct Projection {
     count: TaskCount,
     /// When the summary is to be written.
     due: Option<Instant>,
+}
+
+/// An entry of `progress.txt`.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    heading: String,
+    text: String,
 }
 
 impl Projection {
@@ -76,7 +83,7 @@ impl Run {
         let state = self.machine.newest();
         let Some(list) = state.get("tasks") else { return Ok(()) };
         let running: BTreeSet<String> =
-            self.book.open.keys().filter_map(atomic_event::StepId::item).collect();
+            self.machine.running().into_iter().filter_map(|(step, _)| step.item()).collect();
         if let Some((known, ran)) = &self.projection.tasks
             && Arc::ptr_eq(known, list)
             && *ran == running
@@ -99,22 +106,11 @@ impl Run {
         Ok(())
     }
 
-    /// Adds what a finished step has to say to `progress.txt`.
-    pub(crate) fn project_progress(&mut self, envelope: &Envelope) -> Result<(), RunError> {
-        let (heading, text) = if let Event::StepFinished { step, result, .. } = &envelope.event {
-            let Some(entry) = result.output.get("progress") else { return Ok(()) };
-            let field = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
-            let iteration = self.book.iterations.get(lane(step));
-            let iteration = iteration.unwrap_or(&self.book.iteration).to_string();
-            let time = envelope.at.to_string();
-            let filled = |text: &str| text.replace("{n}", &iteration).replace("{time}", &time);
-            (filled(field("heading")), filled(field("text")))
-        } else if let Event::Instructed { text } = &envelope.event {
-            (format!("## User instruction ({})", envelope.at), text.clone())
-        } else {
-            return Ok(());
-        };
-        self.session.append_progress(&heading, &format!("\n{heading}\n\n{text}\n"))?;
+    /// Adds entries to `progress.txt`, unless they are there already.
+    pub(crate) fn project_progress(&mut self, entries: &[Entry]) -> Result<(), RunError> {
+        for Entry { heading, text } in entries {
+            self.session.append_progress(heading, &format!("\n{heading}\n\n{text}\n"))?;
+        }
         Ok(())
     }
 
@@ -125,6 +121,30 @@ impl Run {
             SessionStatus::Failed => Ok(true),
             SessionStatus::Running | SessionStatus::Paused | SessionStatus::Waiting => Ok(false),
         }
+    }
+}
+
+/// What a fact has to say in `progress.txt`, once `book` has learned it and nothing later: the
+/// number of the iteration is the one of that time.
+pub(crate) fn progress_entry(book: &Book, event: &Event, at: Moment) -> Option<Entry> {
+    if let Event::StepFinished { step, result, .. } = event {
+        let entry = result.output.get("progress")?;
+        let field = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
+        let iteration = book.iterations.get(lane(step)).unwrap_or(&book.iteration).to_string();
+        // Only the first: what follows may be somebody's own words.
+        let heading = field("heading").replacen("{n}", &iteration, 1);
+        let mut text = field("text").to_owned();
+        if !field("status").is_empty() {
+            text = format!("{text}\nStatus: {} ({at})", field("status"));
+        }
+        if !field("error").is_empty() {
+            text = format!("{text}\nError: {}", field("error"));
+        }
+        Some(Entry { heading, text: text.trim().to_owned() })
+    } else if let Event::Instructed { text } = event {
+        Some(Entry { heading: format!("## User instruction ({at})"), text: text.clone() })
+    } else {
+        None
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use atomic_event::{
-    Answer, Answered, AnsweredBy, Choice, Envelope, Event, Question, QuestionId, StepId, StepResult,
+    Answer, Answered, AnsweredBy, Choice, Envelope, Event, Question, QuestionId, StepError, StepId,
+    StepResult,
 };
 use atomic_graph::Kind;
 use atomic_workflow::Action;
@@ -51,6 +52,11 @@ pub(crate) fn answer_about_lost(book: &Book, event: &Event) -> Option<(StepId, b
 pub(crate) fn result_of(question: &Question, answer: &Answer) -> StepResult {
     let several = question.multi_select;
     StepResult::output(if several { json!(answer.chosen) } else { json!(answer.text()) })
+}
+
+/// Why a step that asks has failed when questions are not allowed.
+pub(crate) fn nobody_there() -> StepError {
+    StepError::new("question", "it asks a question, and nobody is there to answer")
 }
 
 impl Run {
@@ -206,6 +212,11 @@ impl Run {
                 let answer = Answer { chosen: vec![label] };
                 let by = AnsweredBy::Policy;
                 answers.push(Event::QuestionAnswered(Answered { id, answer, by }));
+            } else if self.settings.on_question == OnQuestion::Fail
+                && let Some(open) = self.book.open.get(&asked.step).filter(|_| !asked.about_lost)
+            {
+                let (step, attempt) = (asked.step, open.attempt);
+                answers.push(Event::StepFailed { step, attempt, error: nobody_there() });
             }
         }
         answers

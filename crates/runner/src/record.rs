@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use atomic_event::{Envelope, Event, How, Moment, Question, Started, StepError, StepId};
+use atomic_event::{Event, How, Moment, Question, Started, StepError, StepId};
 use atomic_graph::{Condition, Effect, FunctionId, Input, Start, State};
 use atomic_session::failpoint;
 use atomic_workflow::{Action, AgentAction, Call, Function, Text, render};
@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::book::lane;
 use crate::perform::{AgentJob, Job, Message, Outcome as Done, Task};
+use crate::project::progress_entry;
 use crate::run::{Run, RunError, Shown, failed_ending};
 use crate::settings::OnQuestion;
 
@@ -64,12 +65,19 @@ impl Run {
         let mut batch = vec![];
         let mut jobs = vec![];
         let mut replies = vec![];
-        for effect in effects {
-            self.decide(effect, &mut queue, &mut jobs);
-        }
-        while let Some(event) = queue.pop_front() {
+        let mut progress = vec![];
+        let mut left_over = Some(effects);
+        while !queue.is_empty() || left_over.is_some() {
+            let Some(event) = queue.pop_front() else {
+                // What an earlier process left to do sees everything that was told since.
+                for effect in left_over.take().unwrap_or_default() {
+                    self.decide(effect, &mut queue, &mut jobs);
+                }
+                continue;
+            };
             let event = self.judged(event);
             let effects = self.learn(&event, at)?;
+            progress.extend(progress_entry(&self.book, &event, at));
             if let Event::QuestionAnswered(answered) = &event {
                 self.deliver(&answered.id, &mut queue, &mut replies);
             }
@@ -84,6 +92,7 @@ impl Run {
         if !batch.is_empty() {
             self.put_on_disk(batch, at)?;
         }
+        self.project_progress(&progress)?;
         self.project_tasks()?;
         for (reply, answer) in replies {
             // The one who asked may be gone; the answer is in the journal.
@@ -96,37 +105,35 @@ impl Run {
         Ok(())
     }
 
-    /// Records `events` alone. What follows from them is found again when the run is resumed.
+    /// Records `events` alone. What follows from them is found again when the run is resumed;
+    /// until then a snapshot would lose it, so none is written.
     pub(crate) fn record_without_consequences(
         &mut self,
         events: Vec<Event>,
     ) -> Result<(), RunError> {
         let at = self.stage.clock.now();
         let mut batch = vec![];
+        let mut progress = vec![];
         for event in events {
             let event = self.judged(event);
             let _later = self.learn(&event, at)?;
+            progress.extend(progress_entry(&self.book, &event, at));
             batch.push(event);
         }
         if batch.is_empty() {
             return Ok(());
         }
-        self.put_on_disk(batch, at)
+        self.put_on_disk(batch, at)?;
+        self.project_progress(&progress)
     }
 
     fn put_on_disk(&mut self, batch: Vec<Event>, at: Moment) -> Result<(), RunError> {
         let envelopes = self.session.append(batch, at)?;
         for envelope in envelopes {
-            self.after_recording(&envelope)?;
             self.front.show(Shown::Fact(Arc::new(envelope)));
         }
-        Ok(())
-    }
-
-    /// What is written to files that are only read by people.
-    fn after_recording(&mut self, envelope: &Envelope) -> Result<(), RunError> {
         self.projection.touch();
-        self.project_progress(envelope)
+        Ok(())
     }
 
     fn snapshot_if_due(&mut self, at: Moment) {
@@ -135,7 +142,11 @@ impl Run {
         }
         let written =
             self.machine.snapshot().map_err(|error| error.to_string()).and_then(|machine| {
-                let known = serde_json::json!({"machine": machine, "book": self.book});
+                let known = serde_json::json!({
+                    "machine": machine,
+                    "book": self.book,
+                    "settings": self.settings,
+                });
                 self.session.write_snapshot(&known).map_err(|error| error.to_string())
             });
         // A snapshot only shortens reading; without it everything still works.
@@ -213,8 +224,7 @@ impl Run {
                 let id = self.next_question(&*queue);
                 queue.extend(self.asked(&id, &step, question));
                 if self.settings.on_question == OnQuestion::Fail {
-                    let message = "it asks a question, and nobody is there to answer";
-                    queue.push_back(fail(StepError::new("question", message)));
+                    queue.push_back(fail(crate::question::nobody_there()));
                 }
                 return;
             }
@@ -227,7 +237,8 @@ impl Run {
                 Err(error) => return queue.push_back(fail(error)),
             },
             Ok(Action::Gates(gates)) => {
-                let red = self.machine.view(&step).and_then(|view| view.get("redGates").cloned());
+                // As it is now: since this item began, another one may have turned a check green.
+                let red = self.machine.newest().get("redGates").cloned();
                 Job::Gates { baseline: gates.baseline, red }
             }
         };
@@ -352,7 +363,6 @@ impl Run {
         let shared = self.book.lanes.get(lane(step)).cloned().filter(|_| !action.fresh);
         Ok(AgentJob {
             prompt: self.text(step, &state, &action.prompt)?,
-            subject: self.text(step, &state, &action.subject)?,
             system_prompt,
             agent: action.agent,
             shared: !action.fresh,
@@ -372,7 +382,11 @@ impl Run {
         after: &mut Vec<oneshot::Sender<()>>,
     ) {
         match message {
-            Message::Typed(delta) => self.front.show(Shown::Delta(delta)),
+            Message::Typed(delta) => {
+                // A log is not worth failing for.
+                let _ = self.session.log_transcript(&serde_json::json!(delta));
+                self.front.show(Shown::Delta(delta));
+            }
             Message::Happened(event) => events.push(event),
             Message::Confirm(event, confirm) => {
                 events.push(event);

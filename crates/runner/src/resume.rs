@@ -1,5 +1,6 @@
 //! Taking a session up again: read, apply, carry on with what is left.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use atomic_workflow::Workflow;
 use serde_json::Value;
 
 use crate::book::Book;
+use crate::project::{Entry, progress_entry};
 use crate::record::input_of;
 use crate::run::{Matter, Run, RunError, Show};
 use crate::settings::Settings;
@@ -30,6 +32,15 @@ struct Past {
     book: Book,
     /// What the machine wants done and nobody has begun.
     pending: Vec<Effect>,
+    settings: Settings,
+    /// What the facts have to say in `progress.txt`; a power cut may have taken it from there.
+    progress: Vec<Entry>,
+}
+
+/// What a snapshot says.
+struct Restored {
+    machine: Machine,
+    book: Book,
     settings: Settings,
 }
 
@@ -54,13 +65,8 @@ impl Run {
                 RunError::Refused(format!("the session's graph is unreadable: {error}"))
             })?;
         let program = crate::run::compile(&workflow)?;
-        let misfit = |problem: String| RunError::Misfit {
-            dir: session.dir().to_owned(),
-            problem: atomic_graph::Misfit(problem),
-        };
-        let past = Past::read(program, created, opened.snapshot, &opened.facts).map_err(misfit)?;
-        let revived = Self::resumable(past.book.status)
-            .map_err(|why| RunError::Refused(format!("session {} {why}", created.session)))?;
+        let past = Past::read(&session, program, created, opened.snapshot, opened.facts)?;
+        let resumable = Self::resumable(past.book.status);
         let mut settings = past.settings;
         let before = settings.clone();
         adjust(&mut settings);
@@ -77,6 +83,15 @@ impl Run {
                 run.created.backend
             )));
         }
+        run.project_progress(&past.progress)?;
+        let revived = match resumable {
+            Ok(revived) => revived,
+            Err(why) => {
+                // The files may be behind the last fact.
+                run.project_all()?;
+                return Err(RunError::Refused(format!("session {} {why}", run.created.session)));
+            }
+        };
         if let Some(torn) = opened.repaired {
             run.complain(&format!("{} bytes of an unfinished line were cut off", torn.bytes));
         }
@@ -119,13 +134,18 @@ impl Run {
         vec![Event::StatePatched { patch, reason: "settings given on resume".to_owned() }]
     }
 
-    /// Steps that were started and are not finished, except those that wait for the user.
+    /// Steps that were started and are not finished, except those that wait for the user, and
+    /// those that were found lost before and are about to be started again.
     fn lost_steps(&self) -> Vec<Event> {
+        let running: BTreeMap<StepId, u32> = self.machine.running().into_iter().collect();
         let waits = |step: &StepId| {
             self.book.questions.values().any(|asked| asked.step == *step && asked.answer.is_none())
         };
         let mut events = self.undelivered();
         for (step, open) in self.book.open.iter().filter(|(step, _)| !waits(step)) {
+            if running.get(step) != Some(&open.attempt) {
+                continue;
+            }
             let (step, attempt) = (step.clone(), open.attempt);
             let answer = self.book.answers(&step).into_iter().next_back();
             events.push(match answer.filter(|_| self.is_ask_node(&step)) {
@@ -173,23 +193,34 @@ impl Run {
 
 impl Past {
     fn read(
+        session: &Session,
         program: Arc<Program>,
         created: &Created,
         snapshot: Option<Value>,
-        facts: &[Envelope],
-    ) -> Result<Self, String> {
-        let restored = snapshot.and_then(|snapshot| restore(Arc::clone(&program), snapshot));
-        let (machine, book, pending) = match restored {
-            Some((machine, book)) => (machine, book, vec![]),
+        mut facts: Vec<Envelope>,
+    ) -> Result<Self, RunError> {
+        let has_snapshot = snapshot.is_some();
+        let restored = snapshot.and_then(|known| restore(Arc::clone(&program), known));
+        if has_snapshot && restored.is_none() {
+            // Another version may have written it; then everything is read from the beginning.
+            facts = session.facts()?.collect::<Result<_, _>>()?;
+        }
+        let (known, pending) = match restored {
+            Some(known) => (known, vec![]),
             None => {
                 let (machine, effects) = Machine::start(program, created.state.clone());
-                (machine, Book::default(), effects)
+                let settings = serde_json::from_value(created.settings.clone()).unwrap_or_default();
+                (Restored { machine, book: Book::default(), settings }, effects)
             }
         };
-        let settings = serde_json::from_value(created.settings.clone()).unwrap_or_default();
-        let mut past = Self { created: created.clone(), machine, book, pending, settings };
-        for fact in facts {
-            past.replay(fact).map_err(|problem| format!("fact {}: {problem}", fact.seq))?;
+        let Restored { machine, book, settings } = known;
+        let created = created.clone();
+        let mut past = Self { created, machine, book, pending, settings, progress: vec![] };
+        for fact in &facts {
+            past.replay(fact).map_err(|problem| RunError::Misfit {
+                dir: session.dir().to_owned(),
+                problem: atomic_graph::Misfit(format!("fact {}: {problem}", fact.seq)),
+            })?;
         }
         Ok(past)
     }
@@ -203,6 +234,7 @@ impl Past {
         }
         let about_lost = crate::question::answer_about_lost(&self.book, &fact.event);
         self.book.learn(&fact.event, fact.at);
+        self.progress.extend(progress_entry(&self.book, &fact.event, fact.at));
         if let Some(input) = input_of(&fact.event, about_lost) {
             self.pending.extend(self.machine.apply(input).map_err(|e| e.to_string())?);
         }
@@ -235,10 +267,13 @@ impl Past {
     }
 }
 
-fn restore(program: Arc<Program>, mut snapshot: Value) -> Option<(Machine, Book)> {
-    let machine = Machine::restore(program, snapshot.get_mut("machine")?.take()).ok()?;
-    let book = serde_json::from_value(snapshot.get_mut("book")?.take()).ok()?;
-    Some((machine, book))
+fn restore(program: Arc<Program>, mut snapshot: Value) -> Option<Restored> {
+    let mut part = |name: &str| Some(snapshot.get_mut(name)?.take());
+    Some(Restored {
+        machine: Machine::restore(program, part("machine")?).ok()?,
+        book: serde_json::from_value(part("book")?).ok()?,
+        settings: serde_json::from_value(part("settings")?).ok()?,
+    })
 }
 
 /// Ends whatever is left of the attempts that were cut off, before anything else is done.

@@ -310,6 +310,10 @@ impl Run {
                     None => intents_open = false,
                 },
                 message = self.crew.messages.1.recv() => self.take_messages(message)?,
+                Some(joined) = self.crew.tasks.join_next() => if joined.is_err() {
+                    let why = "a step broke down inside atomic itself; resume to run it again";
+                    return Err(RunError::Refused(why.to_owned()));
+                },
                 _ = inbox.tick(), if asking => self.look_into_inbox()?,
                 () = at(deadline), if self.exhausted.is_none() => {
                     let secs = self.settings.timeout_secs.unwrap_or_default();
@@ -388,13 +392,13 @@ impl Run {
         loop {
             tokio::select! {
                 joined = self.crew.tasks.join_next() => if joined.is_none() { break },
-                message = self.crew.messages.1.recv() => last_words.extend(message),
+                message = self.crew.messages.1.recv() => last_words.extend(message.map(unconfirmed)),
                 () = &mut patience => break,
             }
         }
         self.crew.tasks.shutdown().await;
         while let Ok(message) = self.crew.messages.1.try_recv() {
-            last_words.push(message);
+            last_words.push(unconfirmed(message));
         }
         self.crew.live.clear();
         last_words
@@ -406,10 +410,9 @@ impl Run {
         let mut events = vec![];
         for message in self.stop_all().await {
             match message {
-                // Whoever wants to be confirmed is not, and so does not go on.
-                Message::Happened(event) | Message::Confirm(event, _) => events.push(event),
+                Message::Happened(event) => events.push(event),
                 Message::Ended { .. } => self.take(message, &mut events, &mut vec![]),
-                Message::Typed(_) | Message::Asked { .. } => {}
+                Message::Typed(_) | Message::Asked { .. } | Message::Confirm(..) => {}
             }
         }
         self.record_without_consequences(events)
@@ -417,7 +420,7 @@ impl Run {
 
     async fn pause(&mut self, reason: String) -> Result<Outcome, RunError> {
         self.wind_down().await?;
-        self.record(vec![Event::RunPaused { reason }], vec![])?;
+        self.record_without_consequences(vec![Event::RunPaused { reason }])?;
         Ok(Outcome::Paused)
     }
 
@@ -427,7 +430,7 @@ impl Run {
         let open: Vec<(QuestionId, Question)> =
             open.into_iter().map(|(id, asked)| (id.clone(), asked.question.clone())).collect();
         let questions = open.iter().map(|(id, _)| id.clone()).collect();
-        self.record(vec![Event::RunWaiting { questions }], vec![])?;
+        self.record_without_consequences(vec![Event::RunWaiting { questions }])?;
         Ok(Outcome::Waiting(open))
     }
 }
@@ -442,6 +445,17 @@ pub(crate) fn refuse_blind_ceiling(stage: &Stage, settings: &Settings) -> Result
         "{backend} does not report what its turns cost, so a ceiling in money cannot hold; \
          use a ceiling in tokens or time instead"
     )))
+}
+
+/// Whoever wants to be confirmed is told at once that it is not, and so does not go on.
+fn unconfirmed(message: Message) -> Message {
+    match message {
+        Message::Confirm(event, _) => Message::Happened(event),
+        Message::Typed(_)
+        | Message::Happened(_)
+        | Message::Asked { .. }
+        | Message::Ended { .. } => message,
+    }
 }
 
 /// Waits until `deadline`; for ever without one.

@@ -46,6 +46,16 @@ impl Session {
         Ok(true)
     }
 
+    /// Makes everything added so far durable.
+    pub(crate) fn make_progress_durable(&self) -> Result<(), SessionError> {
+        if self.progress.lines.is_none() {
+            return Ok(());
+        }
+        let path = self.dir.join(PROGRESS);
+        let synced = self.disk.append(&path).and_then(|mut file| file.sync());
+        synced.map_err(SessionError::while_doing("sync", &path))
+    }
+
     fn load_progress(&mut self) -> Result<(), SessionError> {
         if self.progress.lines.is_some() {
             return Ok(());

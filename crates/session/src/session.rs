@@ -151,6 +151,8 @@ impl Session {
     /// Keeps what is known now, so that the next open need not read everything before. When it
     /// fails nothing is lost but time.
     pub fn write_snapshot(&mut self, known: &impl Serialize) -> Result<(), SessionError> {
+        // Facts before a snapshot are not read again, so nothing could put back what is lost.
+        self.make_progress_durable()?;
         self.snapshots.write(self.journal.position(), known)
     }
 

@@ -58,8 +58,8 @@ fn allow_questions(graph: &mut Value) {
     }
 }
 
-/// The script that belongs to it. Every worker says another `padding` bytes, for those who need a
-/// long journal.
+/// The script that belongs to it. Every worker says another `padding` times 10,000 characters, for
+/// those who need a long journal.
 ///
 /// Turns are chosen by conversation where the prompt of a continued turn would not do: a real
 /// program remembers what it was told, a script has only the name.
@@ -81,7 +81,13 @@ pub fn script(flaw: Flaw, padding: usize) -> Value {
         json!({"agent": "reviewer", "prompt": ["Review round 1"], "do": [{"say": first_review()}]}),
         json!({"agent": "reviewer", "do": [{"say": r#"{"findings": [], "verdict": "correct"}"#}]}),
         worker("#1", json!({}), padding, vec![writes("one.txt")], &done()),
-        worker("#2", json!({"prompt": ["Task #2:", answered]}), padding, vec![writes("two.txt")], &done()),
+        worker(
+            "#2",
+            json!({"prompt": ["Task #2:", answered]}),
+            padding,
+            vec![writes("two.txt")],
+            &done(),
+        ),
         worker("#2", json!({}), padding, vec![ask, writes("two.txt")], &done()),
         worker(
             "#3",
@@ -98,12 +104,19 @@ pub fn script(flaw: Flaw, padding: usize) -> Value {
 }
 
 /// A worker's turn: it says something, does something, says what it cost, and reports.
-fn worker(task: &str, matching: Value, padding: usize, work: Vec<Value>, report: &[Value]) -> Value {
+fn worker(
+    task: &str,
+    matching: Value,
+    padding: usize,
+    work: Vec<Value>,
+    report: &[Value],
+) -> Value {
     let mut turn = json!({"agent": "worker", "prompt": [format!("Task {task}:")]});
     if let (Value::Object(turn), Value::Object(more)) = (&mut turn, matching) {
         turn.extend(more);
     }
-    let mut actions = vec![json!({"say": format!("Looking at {task}. {}", "x".repeat(padding))})];
+    let mut actions = vec![json!({"say": format!("Looking at {task}.")})];
+    actions.extend((0..padding).map(|_| json!({"say": "x".repeat(10_000)})));
     actions.extend(work);
     actions.push(json!({"usage": {"input_tokens": 100, "output_tokens": 10, "cost_usd": 0.25}}));
     actions.extend_from_slice(report);

@@ -32,8 +32,6 @@ pub struct AgentAction {
     pub instructions: Option<String>,
     /// What to ask.
     pub prompt: Text,
-    /// What it is about, in one line: for a turn that has to be continued.
-    pub subject: Text,
     /// Turns the final text into the output. When it cannot, the agent is asked once more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parse: Option<FunctionId>,

@@ -22,16 +22,21 @@ pub(crate) fn answer(args: &AnswerArgs) -> Result<ExitCode, Failure> {
     // By its id, so that it can never be taken for the answer to another question.
     let left = InboxAnswer { question: Some(id.clone()), given: accepted.chosen.clone() };
     leave_answer(disk.as_ref(), &dir, &left)?;
-    paint::line(&format!("Answered {id}: {}", accepted.text()));
+    let say = |text: &str| {
+        if !args.output.json {
+            paint::line(text);
+        }
+    };
+    say(&format!("Answered {id}: {}", accepted.text()));
     if Session::holder(disk.as_ref(), &dir)?.is_some() {
-        paint::line("The session is running and takes the answer up.");
+        say("The session is running and takes the answer up.");
         return Ok(ExitCode::SUCCESS);
     }
     if args.resume {
         return resume_in(dir, None, &SettingsArgs::default(), &args.output);
     }
     let session = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    paint::line(&format!("Nobody works on the session. Continue with: atomic resume {session}"));
+    say(&format!("Nobody works on the session. Continue with: atomic resume {session}"));
     Ok(ExitCode::SUCCESS)
 }
 

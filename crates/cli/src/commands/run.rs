@@ -9,6 +9,7 @@ use atomic_runner::{Ended, Run, Settings, Show, StartRequest, read_prompt};
 use atomic_workflow::builtin;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::SendTimeoutError;
 
 use crate::args::{OutputArgs, RunArgs};
 use crate::failure::{Failure, exit_code};
@@ -76,8 +77,11 @@ fn listen_for_signals(intents: &mpsc::Sender<Intent>) -> std::io::Result<()> {
                 }
                 pausing = true;
                 let pause = Intent::Pause { reason: reason.to_owned() };
-                let sent = intents.send_timeout(pause, Duration::from_millis(100));
-                let _ = sent.await;
+                let sent = intents.send_timeout(pause, Duration::from_millis(100)).await;
+                if matches!(sent, Err(SendTimeoutError::Closed(_))) {
+                    // The run is over and saved; only its output is still being read.
+                    std::process::exit(128 + kind.as_raw_value());
+                }
             }
         });
     }

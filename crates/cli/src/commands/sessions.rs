@@ -25,6 +25,10 @@ pub(crate) fn list() -> Result<ExitCode, Failure> {
                 format!("{}/{}", summary.tasks.done, summary.tasks.total),
             ),
             Err(_) if !entry.dir.exists() => ("gone".to_owned(), "-".to_owned()),
+            // The summary comes a moment after the session's first facts.
+            Err(_) if super::resume::first_fact(&entry.dir).is_ok() => {
+                (status_text(&entry.dir, SessionStatus::Running), "-".to_owned())
+            }
             Err(_) => ("unreadable".to_owned(), "-".to_owned()),
         };
         let prompt = entry.prompt.lines().next().unwrap_or_default();

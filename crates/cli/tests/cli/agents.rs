@@ -1,5 +1,4 @@
 //! Agents that let us down, checks that disagree with them, and what is said about it.
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -128,7 +127,9 @@ fn a_worker_that_claims_success_while_a_check_is_red_is_not_believed() {
     assert!(ran.stderr.contains("#2 is blocked by #1"), "{}", ran.stderr);
     let believed = |fact: &Value| {
         fact["result"]["output"]["status"] == "completed"
-            && fact["step"].as_str().is_some_and(|step| step.contains("[#1") && step.contains("settle"))
+            && fact["step"]
+                .as_str()
+                .is_some_and(|step| step.contains("[#1") && step.contains("settle"))
     };
     assert!(!env.facts().iter().any(believed), "at no time");
 }
@@ -144,6 +145,13 @@ fn a_worker_that_reports_failure_leads_to_a_bug_fix_task() {
     assert_eq!(env.tasks(), ["#1 completed", "#1-bug-1 completed", "#2 completed"]);
     let items: Vec<String> = env.ledger().iter().map(|step| item(step)).collect();
     assert_eq!(items, ["#1", "#1-bug-1", "#1", "#2"], "bug-fix, then again, then dependents");
+    let mended = |fact: &Value| {
+        let step = fact["step"].as_str().unwrap_or_default();
+        fact["type"] == "step_finished" && step.contains("[#1-bug-1]/settle")
+    };
+    let mended = env.facts().into_iter().find(mended).unwrap();
+    let again = &of_worker(&env, "step_started", "#1")[1];
+    assert!(mended["seq"].as_u64() < again["seq"].as_u64(), "not before it is mended");
     let text = fs::read_to_string(env.session().join("tasks.json")).unwrap();
     assert!(text.contains("Fix: the parser is missing"), "{text}");
 }

@@ -1,5 +1,4 @@
 //! Ceilings: what is met, what is said, and that a resume with a higher one finishes the work.
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,9 +7,7 @@ use serde_json::Value;
 
 use crate::env::{Ran, TestEnv};
 use crate::process::Nonce;
-use crate::scene::{
-    Scene, cost, done, fail, note, review, reviewer, run, say, tokens, worker,
-};
+use crate::scene::{Scene, cost, done, fail, note, review, reviewer, run, say, tokens, worker};
 
 fn worker_starts(env: &TestEnv) -> usize {
     let is_start = |fact: &&Value| fact["type"] == "step_started" && fact["agent"] == "worker";

@@ -64,6 +64,11 @@ impl Scene {
         Self::ralph(tiny_crate(), vec!["--check", CARGO_TEST])
     }
 
+    /// A worker that hangs until it is cut off, and then looks whether its old self is still there.
+    pub(crate) fn hanging() -> Self {
+        Self::ralph(hanging(), vec!["--check", NO_HOLE])
+    }
+
     fn ralph(script: String, settings: Vec<&'static str>) -> Self {
         Self { workflow: "ralph", sessions: ".ralph/sessions", script, settings }
     }
@@ -183,6 +188,21 @@ fn second_opinion() -> String {
         turn("answerer", "answer", &known, &say("It is red.")),
         turn("answerer", "answer", &[], &(ask.to_owned() + &say("It is red."))),
         turn("critic", "object", &[], &say("It is blue.")),
+    ]
+    .concat()
+}
+
+fn hanging() -> String {
+    // Read from its environment, which a process that has ended does not have any more.
+    let look = "if grep -q LEDGER \"/proc/$(cat \"$LEDGER.hanging\")/environ\"; \
+                then touch \"$LEDGER.met\"; fi";
+    let hang = "echo $$ > \"$LEDGER.hanging\"; exec sleep 1000";
+    let run = |command: &str| format!("  {{ run = '{command}' }},\n");
+    [
+        turn("planner", "plan", &[], &say(r##"[{"id": "#1", "content": "Wait"}]"##)),
+        worker(&["Task #1:", "Your turn was cut off"], &run(look), "waited"),
+        worker(&["Task #1:"], &run(hang), "unreachable"),
+        clean_review("Review round 1"),
     ]
     .concat()
 }

@@ -2,12 +2,17 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+/// The longest that anything here takes; the demo builds a whole program.
+const LONGEST_RUN: Duration = Duration::from_secs(300);
 
 /// A home and a project that nobody else sees.
 pub(crate) struct TestEnv {
@@ -126,14 +131,31 @@ impl TestEnv {
     }
 }
 
-/// Runs a command to its end.
+/// Runs a command to its end, which must come.
 pub(crate) fn ran(mut command: Command) -> Ran {
-    let output = command.output().unwrap();
-    Ran {
-        code: output.status.code(),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let stdout = all_of(child.stdout.take().unwrap());
+    let stderr = all_of(child.stderr.take().unwrap());
+    let deadline = Instant::now() + LONGEST_RUN;
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > deadline {
+            child.kill().unwrap();
+            let (stdout, stderr) = (stdout.join().unwrap(), stderr.join().unwrap());
+            panic!("{command:?} has not ended in {LONGEST_RUN:?}\n{stdout}\n{stderr}");
+        }
+        std::thread::sleep(Duration::from_millis(2));
     }
+    let code = child.wait().unwrap().code();
+    Ran { code, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
+}
+
+/// Reads while others go on.
+fn all_of(mut source: impl Read + Send + 'static) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = vec![];
+        source.read_to_end(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
 }
 
 /// Looks again and again until something is so.

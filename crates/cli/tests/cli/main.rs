@@ -1,10 +1,27 @@
 //! The real binary, as a user runs it.
+#![expect(
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "a helper that fails fails its test"
+)]
 
 mod agents;
 mod ceilings;
+mod crash;
+mod crash_case;
+mod crash_rules;
+mod crash_scene;
 mod demo;
+mod disk;
 mod env;
+mod files;
+mod gates;
+mod orphans;
+mod output;
 mod plan;
 mod process;
 mod question;
 mod scene;
+mod sharing;
+mod usage;

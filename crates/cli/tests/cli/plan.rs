@@ -1,5 +1,4 @@
 //! Plans that cannot be used.
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::fs;
 

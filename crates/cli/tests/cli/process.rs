@@ -1,5 +1,4 @@
 //! Processes that run while a test goes on.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails its test")]
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -47,6 +46,11 @@ impl Running {
     /// Waits for its end.
     pub(crate) fn end(mut self) -> Ran {
         eventually("the process ends", SOON, || self.has_ended());
+        self.read_to_the_end()
+    }
+
+    /// Reads what it has printed and still prints, and waits for its end.
+    pub(crate) fn read_to_the_end(mut self) -> Ran {
         let output = self.0.take().unwrap().wait_with_output().unwrap();
         Ran {
             code: output.status.code(),
@@ -102,8 +106,17 @@ impl Nonce {
 
     /// The same, but it ends once all three are there.
     pub(crate) fn scatter_and_leave(&self) -> String {
-        let count = format!("grep -lz \"^{}\" /proc/[0-9]*/cmdline 2>/dev/null | wc -l", self.0);
-        format!("{} while [ $({count}) -lt 3 ]; do sleep 0.02; done", self.scatter())
+        format!("{} while [ $({}) -lt 3 ]; do sleep 0.02; done", self.scatter(), self.count())
+    }
+
+    /// A command that succeeds when none of the three is there.
+    pub(crate) fn absent(&self) -> String {
+        format!("test $({}) -eq 0", self.count())
+    }
+
+    /// A command that prints how many sleep.
+    fn count(&self) -> String {
+        format!("grep -lz '^{}$' /proc/[0-9]*/cmdline 2>/dev/null | wc -l", self.0)
     }
 
     /// Waits until so many of its processes sleep.

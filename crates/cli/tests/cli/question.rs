@@ -1,5 +1,4 @@
 //! Questions: with nobody there, after a crash, by policy, and answered from elsewhere.
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +15,10 @@ const LABELS: [&str; 2] = ["Red (Recommended)", "Blue"];
 fn asks(labels: &[&str]) -> [Turn; 2] {
     let told = "echo \"told in $ATOMIC_STEP\" >> \"$LEDGER\"";
     [
-        worker("The user's answer: Blue").and("Task #1:").and(CUT_OFF).does([run(told), done("ok")]),
+        worker("The user's answer: Blue")
+            .and("Task #1:")
+            .and(CUT_OFF)
+            .does([run(told), done("ok")]),
         worker("Task #1:").does([ask("Which colour?", labels), run(told), done("it is {answer}")]),
     ]
 }
@@ -264,9 +266,8 @@ fn another_workflow_asks_and_waits_the_same_way() {
     let ended = env.run(["answer", "last", "--resume", "Keep the first answer"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stdout.contains("Use a queue."), "{}", ended.stdout);
-    let count = |kind: &str| {
-        second_opinion_facts(&env).iter().filter(|fact| fact["type"] == kind).count()
-    };
+    let count =
+        |kind: &str| second_opinion_facts(&env).iter().filter(|fact| fact["type"] == kind).count();
     let counts = ["question_asked", "question_answered", "answer_delivered"].map(count);
     assert_eq!(counts, [1, 1, 1]);
 }

@@ -1,5 +1,4 @@
 //! Scripts for the agent, put together from turns.
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use serde_json::{Value, json};
 

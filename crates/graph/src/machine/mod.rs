@@ -396,12 +396,12 @@ impl Machine {
         }
     }
 
-    /// A change from outside reaches the run and every region it is in, but no step under way.
+    /// A change from outside reaches every graph that is being run. It is not among the changes
+    /// that an inner graph hands up, so it is nowhere applied twice.
     fn patch_everywhere(&mut self, patch: Patch) -> Result<(), Misfit> {
         let changes = patch.into();
         for frame in self.frames.values_mut() {
             let reducers = &self.program.plan(frame.plan).reducers;
-            let root = frame.parent.is_none().then_some(&mut frame.state);
             let regions = frame.active.iter_mut().filter_map(|visit| match &mut visit.state {
                 VisitState::Region(region) => Some(&mut region.state),
                 VisitState::Failed(failed) => failed.region.as_mut().map(|r| &mut r.state),
@@ -410,7 +410,7 @@ impl Machine {
                 | VisitState::Choosing
                 | VisitState::Routed(_) => None,
             });
-            for state in root.into_iter().chain(regions) {
+            for state in std::iter::once(&mut frame.state).chain(regions) {
                 Arc::make_mut(state).apply(&changes, reducers).map_err(Misfit)?;
             }
         }

@@ -32,6 +32,12 @@ impl Machine {
                 | VisitState::Routed(_) => self.frame_mut(id).active[place].state = state,
             }
         }
+        // Visits were revived one by one, and one that is done at once may have come before
+        // another that had failed: only now is it clear whether the superstep has ended.
+        self.settled.retain(|frame| *frame != id);
+        if self.frame(id).is_settled() {
+            self.settled.push_back(id);
+        }
     }
 
     fn revive_visit(&mut self, place: Place, failed: Failed) {

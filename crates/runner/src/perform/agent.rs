@@ -1,6 +1,7 @@
 //! A step that an agent carries out: one turn, and one more when its end is not what was asked for.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use atomic_backend::{BackendError, Conversation, OpenRequest, Turn};
@@ -19,12 +20,9 @@ enum Told {
 
 impl Performer {
     pub(super) async fn turn(&mut self, job: AgentJob) -> Outcome {
-        let mut orders = self.orders.clone();
-        let tree = std::sync::Arc::clone(&self.tree);
-        let _shared = tokio::select! {
-            permit = tree.read() => permit,
-            order = told_to_stop(&mut orders) => return self.outcome_of(&order),
-        };
+        if let Err(outcome) = self.share_the_tree().await {
+            return outcome;
+        }
         let (conversation, prompt) = match self.open(&job).await {
             Ok(opened) => opened,
             Err(error) => return Outcome::Failed(error.into()),
@@ -42,7 +40,19 @@ impl Performer {
             Outcome::Stopped
         };
         conversation.close().await;
+        self.share = None;
         outcome
+    }
+
+    /// Waits until the project's files may be used together with others.
+    async fn share_the_tree(&mut self) -> Result<(), Outcome> {
+        let mut orders = self.orders.clone();
+        let tree = Arc::clone(&self.tree);
+        tokio::select! {
+            share = tree.read_owned() => self.share = Some(share),
+            order = told_to_stop(&mut orders) => return Err(self.outcome_of(&order)),
+        }
+        Ok(())
     }
 
     /// Opens the conversation, and says what to send first. A conversation that is gone is
@@ -71,7 +81,7 @@ impl Performer {
     }
 
     async fn converse(
-        &self,
+        &mut self,
         conversation: &dyn Conversation,
         job: &AgentJob,
         prompt: String,
@@ -103,7 +113,7 @@ impl Performer {
     }
 
     /// Sends one prompt and reports the turn to its end.
-    async fn send(&self, conversation: &dyn Conversation, prompt: String) -> Told {
+    async fn send(&mut self, conversation: &dyn Conversation, prompt: String) -> Told {
         let mut turn = match conversation.send(prompt).await {
             Ok(turn) => turn,
             Err(error) => return Told::Outcome(Outcome::Failed(error.into())),
@@ -157,13 +167,16 @@ impl Performer {
         }
     }
 
+    /// Puts a question of the agent to the user. Until the answer is there, the files are left to
+    /// others: a question blocks only the step that asks it.
     async fn ask(
-        &self,
+        &mut self,
         conversation: &dyn Conversation,
         turn: &mut Turn,
         id: BackendQuestion,
         question: Question,
     ) -> Result<(), Outcome> {
+        self.share = None;
         let mut orders = self.orders.clone();
         let (reply, answer) = oneshot::channel();
         let asked = Message::Asked { step: self.step.clone(), question, reply };
@@ -184,6 +197,10 @@ impl Performer {
                 return Err(self.outcome_of(&order));
             }
         };
+        if let Err(outcome) = self.share_the_tree().await {
+            self.interrupt(conversation, turn).await;
+            return Err(outcome);
+        }
         conversation.answer(id, answer).await.map_err(|error| Outcome::Failed(error.into()))
     }
 
@@ -202,7 +219,7 @@ impl Performer {
 }
 
 /// What to send first.
-fn first_prompt(job: &AgentJob, how: How) -> String {
+pub(super) fn first_prompt(job: &AgentJob, how: How) -> String {
     let mut prompt = match how {
         How::First | How::Retried | How::Revived => job.prompt.clone(),
         How::RunAgain => format!(
@@ -210,10 +227,11 @@ fn first_prompt(job: &AgentJob, how: How) -> String {
              files already; look before you begin.",
             job.prompt
         ),
+        // The whole prompt again: the one before may never have been sent.
         How::Continued => format!(
-            "Your turn was cut off. You were working on:\n\n{}\n\nPart of it may be in the files \
-             already. See how things stand, finish it, and end the way you were asked to.",
-            job.subject
+            "{}\n\nYour turn was cut off while you were working on this. Part of it may be in the \
+             files already. See how things stand, finish it, and end the way you were asked to.",
+            job.prompt
         ),
     };
     for (question, answer) in &job.answers {

@@ -11,16 +11,16 @@ use crate::gates::found_gates;
 const TAIL: usize = 4_000;
 
 impl Performer {
-    /// Runs every check, alone in the project's files. Only a check that is red and was not red
-    /// before any work was done is a failure.
-    pub(super) async fn check(&mut self, baseline: bool, red: Option<&Value>) -> Outcome {
+    /// Runs every check, alone in the project's files. `known` says of each check seen so far
+    /// whether it was red before any work was done; only such a one may be red.
+    pub(super) async fn check(&mut self, baseline: bool, known: Option<&Value>) -> Outcome {
         let mut orders = self.orders.clone();
         let tree = std::sync::Arc::clone(&self.tree);
         let _alone = tokio::select! {
             permit = tree.write() => permit,
             order = told_to_stop(&mut orders) => return self.outcome_of(&order),
         };
-        let commands = self.checks.clone().unwrap_or_else(|| found_gates(&self.workspace));
+        let commands = self.commands(known);
         if commands.is_empty() && baseline {
             let text = "No checks were found (cargo test, npm test, pytest, go test, make test) and \
                         none were given with --check. Until there are some, nothing but the agents' \
@@ -28,30 +28,44 @@ impl Performer {
             self.say(Event::Noted { text: text.to_owned() }).await;
         }
         let mut failures = vec![];
-        let mut now_red = Map::new();
+        let mut learned = Map::new();
         for command in &commands {
-            let was_red = red.and_then(|red| red.get(command)).and_then(Value::as_bool);
-            let green = match self.run_check(command).await {
-                Ok(Ok(())) => true,
-                Ok(Err(tail)) => {
-                    if !baseline && was_red != Some(true) {
-                        failures.push(json!({"command": command, "tail": tail}));
-                    }
-                    false
-                }
+            let was_red = known.and_then(|known| known.get(command)).and_then(Value::as_bool);
+            let tail = match self.run_check(command).await {
+                Ok(result) => result.err(),
                 Err(outcome) => return outcome,
             };
-            // Once green, a check has to stay green.
-            if green && was_red == Some(true) || baseline && !green {
-                now_red.insert(command.clone(), (!green).into());
+            let may_be_red = baseline || was_red == Some(true);
+            let stays_red = tail.is_some() && may_be_red;
+            if let Some(tail) = tail.filter(|_| !may_be_red) {
+                failures.push(json!({"command": command, "tail": tail}));
+            }
+            if was_red != Some(stays_red) {
+                learned.insert(command.clone(), stays_red.into());
             }
         }
         let output = json!({"checks": commands, "failures": failures});
         let mut result = StepResult { output, ..StepResult::default() };
-        if !now_red.is_empty() {
-            result = result.set("redGates", Value::Object(now_red));
+        if !learned.is_empty() {
+            result = result.set("redGates", Value::Object(learned));
         }
         Outcome::Finished(result)
+    }
+
+    /// The checks that were given, or those found now and those found before: a check does not go
+    /// away because somebody removed what it is found by.
+    fn commands(&self, known: Option<&Value>) -> Vec<String> {
+        if let Some(given) = &self.checks {
+            return given.clone();
+        }
+        let mut commands = found_gates(&self.workspace);
+        let before = known.and_then(Value::as_object).into_iter().flat_map(Map::keys);
+        for command in before {
+            if !commands.contains(command) {
+                commands.push(command.clone());
+            }
+        }
+        commands
     }
 
     /// Runs one check: green, or red with the end of its output.

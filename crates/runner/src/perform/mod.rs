@@ -15,7 +15,7 @@ use atomic_event::{
     StepResult,
 };
 use serde_json::Value;
-use tokio::sync::{RwLock, mpsc, oneshot, watch};
+use tokio::sync::{OwnedRwLockReadGuard, RwLock, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::run::Run;
@@ -44,7 +44,6 @@ pub(crate) struct AgentJob {
     pub(crate) agent: AgentName,
     pub(crate) system_prompt: String,
     pub(crate) prompt: String,
-    pub(crate) subject: String,
     pub(crate) how: How,
     /// The conversation to continue.
     pub(crate) resume: Option<ConversationId>,
@@ -122,13 +121,14 @@ pub(crate) struct Live {
 }
 
 /// One step being carried out, with everything it may use.
-#[derive(Clone)]
 pub(crate) struct Performer {
     step: StepId,
     attempt: u32,
     messages: mpsc::Sender<Message>,
     orders: watch::Receiver<Order>,
     tree: Arc<RwLock<()>>,
+    /// The leave to use the project's files together with others, while it is needed.
+    share: Option<OwnedRwLockReadGuard<()>>,
     backend: Arc<dyn Backend>,
     guard: Guard,
     workspace: PathBuf,
@@ -150,6 +150,7 @@ impl Run {
             messages: self.crew.messages.0.clone(),
             orders,
             tree: Arc::clone(&self.crew.tree),
+            share: None,
             backend: Arc::clone(&self.stage.backend),
             guard: self.stage.guard.clone(),
             workspace: self.created.workspace.clone(),
@@ -172,7 +173,7 @@ impl Run {
             "backend": self.stage.backend.id(),
             "agent": job.agent,
             "resume": job.resume,
-            "prompt": job.prompt,
+            "prompt": agent::first_prompt(job, job.how),
         });
         // A log is not worth failing for.
         let _ = self.session.log_agent_call(&line);

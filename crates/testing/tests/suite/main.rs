@@ -2,5 +2,10 @@
 
 mod guard;
 mod runner;
+mod runner_crash;
+mod runner_disk;
+mod runner_lost;
+mod runner_pause;
+mod runner_snapshots;
 mod runner_stand;
 mod script;

@@ -41,7 +41,8 @@ pub(crate) struct Stand {
 /// How a session ended, without what may differ from run to run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Finale {
-    pub(crate) outcome: String,
+    /// What the last fact says.
+    pub(crate) ending: String,
     pub(crate) status: String,
     /// `id status` and the blockers, in order.
     pub(crate) tasks: Vec<String>,
@@ -57,6 +58,29 @@ pub(crate) struct Finale {
     pub(crate) files: BTreeMap<String, String>,
 }
 
+impl Finale {
+    /// What is not as `expected`.
+    pub(crate) fn differences(&self, expected: &Self) -> Vec<String> {
+        let parts = |finale: &Self| {
+            [
+                ("ending", format!("{} {}", finale.ending, finale.status)),
+                ("tasks", format!("{:?}", finale.tasks)),
+                ("finished", format!("{:?}", finale.finished)),
+                ("failed", format!("{:?}", finale.failed)),
+                ("answers", format!("{:?}", finale.answers)),
+                ("files", format!("{:?}", finale.files)),
+            ]
+        };
+        let pairs = parts(self).into_iter().zip(parts(expected));
+        let differing = pairs.filter(|((_, is), (_, should))| is != should);
+        let differing =
+            differing.map(|((what, is), (_, should))| format!("{what}: {is}, not {should}"));
+        // A power cut may leave a piece of an entry, but it takes none away for good.
+        let missing = expected.progress.difference(&self.progress);
+        differing.chain(missing.map(|entry| format!("progress.txt has no {entry:?}"))).collect()
+    }
+}
+
 impl Stand {
     /// The scripted Ralph, without checks: no process is started at all.
     pub(crate) fn new() -> Self {
@@ -66,9 +90,9 @@ impl Stand {
     /// The scripted Ralph with a check, which finds the bug.
     pub(crate) fn with_gate() -> Self {
         let mut stand = Self::playing(script(Flaw::FoundByGate, 0));
-        let ledger = stand.gate_ledger();
-        let gate = format!("echo \"$ATOMIC_STEP\" >> '{}'; {GATE}", ledger.display());
-        stand.settings.checks = Some(vec![gate]);
+        let gate = format!("echo \"$ATOMIC_STEP\" >> ../gates\n{GATE}\n");
+        fs::write(stand.folder.path().join("gate.sh"), gate).unwrap();
+        stand.settings.checks = Some(vec!["sh ../gate.sh".to_owned()]);
         stand
     }
 
@@ -103,13 +127,23 @@ impl Stand {
         }
     }
 
-    pub(crate) fn work(&self) -> PathBuf {
-        self.folder.path().join("work")
+    /// The same on a disk that holds nothing but this journal, as after a power cut that left
+    /// these bytes of it.
+    pub(crate) fn with_journal(&self, journal: &[u8]) -> Self {
+        let beside = self.beside();
+        let dir = self.session().unwrap();
+        beside.disk.create_dir(&dir).unwrap();
+        beside.disk.replace(&dir.join("journal.jsonl"), journal).unwrap();
+        beside
     }
 
-    /// Where checks write down their steps.
-    fn gate_ledger(&self) -> PathBuf {
-        self.folder.path().join("gates")
+    /// The journal as it is.
+    pub(crate) fn journal(&self) -> Vec<u8> {
+        self.disk.read(&self.session().unwrap().join("journal.jsonl")).unwrap()
+    }
+
+    pub(crate) fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
     }
 
     pub(crate) fn stage(&self) -> Stage {
@@ -191,27 +225,29 @@ impl Stand {
     /// One process after the other until the session has ended.
     pub(crate) async fn see_through(&self) -> Result<Finale, RunError> {
         loop {
-            match self.live().await? {
-                Outcome::Waiting(_) => {}
-                outcome @ (Outcome::Completed | Outcome::Failed { .. } | Outcome::Paused) => {
-                    return Ok(self.finale(&outcome));
-                }
+            match self.live().await {
+                Ok(Outcome::Waiting(_)) => {}
+                Ok(_) => break,
+                // The power went between the last fact and the end of the process.
+                Err(RunError::Refused(why)) if why.contains("is completed") => break,
+                Err(error) => return Err(error),
             }
         }
+        // Whatever was to happen to the disk happens no more.
+        self.disk.kill();
+        Ok(self.finale())
     }
 
     /// The facts of the session as they are in the journal.
     pub(crate) fn facts(&self) -> Vec<Value> {
-        let dir = self.session().unwrap();
-        let bytes = self.disk.read(&dir.join("journal.jsonl")).unwrap();
-        String::from_utf8(bytes)
+        String::from_utf8(self.journal())
             .unwrap()
             .lines()
             .filter_map(|line| serde_json::from_str(line).ok())
             .collect()
     }
 
-    pub(crate) fn finale(&self, outcome: &Outcome) -> Finale {
+    pub(crate) fn finale(&self) -> Finale {
         let dir = self.session().unwrap();
         let facts = self.facts();
         let steps = |kind: &str| {
@@ -223,9 +259,9 @@ impl Stand {
         let tasks: Vec<TaskRow> = json_in(&self.disk, &dir.join("tasks.json"));
         let row = |task: &TaskRow| format!("{} {:?} {:?}", task.id, task.status, task.blocked_by);
         let progress = self.disk.read(&dir.join("progress.txt")).unwrap_or_default();
-        let progress = String::from_utf8(progress).unwrap();
+        let progress = String::from_utf8_lossy(&progress);
         Finale {
-            outcome: format!("{outcome:?}"),
+            ending: facts.last().unwrap()["ending"].to_string(),
             status: format!("{:?}", summary.status),
             tasks: tasks.iter().map(row).collect(),
             finished: steps("step_finished"),
@@ -236,43 +272,47 @@ impl Stand {
         }
     }
 
-    /// What must hold of the ledger and the journal at any time.
-    pub(crate) fn check_ledger(&self, context: &str) {
-        assert_eq!(self.ledger.violations(), [""; 0], "{context}");
+    /// What is wrong with what was done, by the ledger and the journal: nothing may be done whose
+    /// start is not on disk, nothing twice, nothing again whose finish is on disk; and where a
+    /// step was begun again, the journal says why and how.
+    pub(crate) fn misdeeds(&self) -> Vec<String> {
+        let mut wrong = self.ledger.violations();
         let mut performed = self.ledger.opened();
         performed.extend(self.gates_run());
-        let once: BTreeSet<_> = performed.iter().collect();
-        assert_eq!(once.len(), performed.len(), "an attempt was made twice: {performed:?}, {context}");
         if performed.is_empty() {
-            return;
+            return wrong;
         }
         let facts = self.facts();
-        let is = |fact: &Value, kind: &str, step: &str, attempt: u32| {
-            fact["type"] == kind && fact["step"] == step && fact["attempt"] == attempt
+        let has = |kind: &str, step: &str, attempt: u64| {
+            let is = |fact: &&Value| {
+                fact["type"] == kind && fact["step"] == step && fact["attempt"] == attempt
+            };
+            facts.iter().any(|fact| is(&fact))
         };
+        let mut seen = BTreeSet::new();
         for (step, attempt) in &performed {
-            let has = |kind: &str| facts.iter().any(|fact| is(fact, kind, step, *attempt));
-            assert!(has("step_started"), "{step}/{attempt} left no start, {context}");
-        }
-        // A step is started again only when its start was on disk and its finish was not, and
-        // the journal says how it went on.
-        for fact in facts.iter().filter(|fact| fact["type"] == "step_started") {
-            let (step, attempt) = (fact["step"].as_str().unwrap(), fact["attempt"].as_u64().unwrap());
-            if attempt == 1 {
-                assert_eq!(fact["how"], "first", "{fact}, {context}");
-                continue;
+            if !seen.insert((step, attempt)) {
+                wrong.push(format!("{step}/{attempt} was performed twice"));
             }
-            let before = u32::try_from(attempt).unwrap() - 1;
-            let lost = facts.iter().any(|fact| is(fact, "step_lost", step, before));
-            assert!(lost, "{step}/{attempt} was started, but {before} was not lost, {context}");
-            let how = fact["how"].as_str().unwrap();
-            assert!(["continued", "run_again"].contains(&how), "{step}/{attempt} {how}, {context}");
+            if !has("step_started", step, u64::from(*attempt)) {
+                wrong.push(format!("{step}/{attempt} was performed and left no start"));
+            }
         }
+        for fact in facts.iter().filter(|fact| fact["type"] == "step_started") {
+            let (step, attempt) =
+                (fact["step"].as_str().unwrap(), fact["attempt"].as_u64().unwrap());
+            let how = fact["how"].as_str().unwrap();
+            let again = ["continued", "run_again"].contains(&how);
+            if again != (attempt > 1) || again != has("step_lost", step, attempt - 1) {
+                wrong.push(format!("{step}/{attempt} was started as {how}"));
+            }
+        }
+        wrong
     }
 
     /// The steps of the checks that were really run.
     fn gates_run(&self) -> Vec<(String, u32)> {
-        let text = fs::read_to_string(self.gate_ledger()).unwrap_or_default();
+        let text = fs::read_to_string(self.folder.path().join("gates")).unwrap_or_default();
         text.lines()
             .map(|marker| {
                 let (_, rest) = marker.split_once('/').unwrap();

@@ -54,7 +54,6 @@ fn agent(name: &str, prompt: &str, fresh: bool) -> Action {
             "You answer questions briefly and honestly. Change no files.".to_owned(),
         ),
         prompt: Text::Template(prompt.to_owned()),
-        subject: Text::Template("the question: {prompt}".to_owned()),
         parse: None,
         fresh,
         questions: true,

@@ -39,14 +39,12 @@ fn functions() -> Functions {
         .with("ralph/planner-prompt", Function::Text(prompts::planner))
         .with("ralph/parse-tasks", Function::Step(parse_tasks))
         .with("ralph/worker-prompt", Function::Text(prompts::worker))
-        .with("ralph/worker-subject", Function::Text(prompts::worker_subject))
         .with("ralph/read-report", Function::Parse(settle::read_report))
         .with("ralph/gave-up", Function::Holds(settle::gave_up))
         .with("ralph/settle", Function::Step(settle::settle))
         .with("ralph/judge-tasks", Function::Step(judge_tasks))
         .with("ralph/reopen-tasks", Function::Step(reopen_tasks))
         .with("ralph/reviewer-prompt", Function::Text(prompts::reviewer))
-        .with("ralph/reviewer-subject", Function::Text(prompts::reviewer_subject))
         .with("ralph/read-review", Function::Parse(review::read_review))
         .with("ralph/fixer", Function::Step(review::fixer))
 }
@@ -62,11 +60,11 @@ fn initial_state(launch: &Launch) -> Patch {
 }
 
 fn graph() -> Graph {
-    let planner = agent("planner", "ralph/planner-prompt", Text::Template("the plan".to_owned()));
+    let planner = agent("planner", "ralph/planner-prompt");
     let reviewer = AgentAction {
         fresh: true,
         parse: Some("ralph/read-review".into()),
-        ..agent("reviewer", "ralph/reviewer-prompt", Text::Call("ralph/reviewer-subject".into()))
+        ..agent("reviewer", "ralph/reviewer-prompt")
     };
     let fan = Kind::Each(Each {
         over: Key::from("tasks"),
@@ -118,7 +116,7 @@ fn task_graph() -> Graph {
         fresh: true,
         iteration: true,
         parse: Some("ralph/read-report".into()),
-        ..agent("worker", "ralph/worker-prompt", Text::Call("ralph/worker-subject".into()))
+        ..agent("worker", "ralph/worker-prompt")
     };
     let to_settle = || OnError::Goto("settle".into());
     Graph::starting_at("worker")
@@ -141,12 +139,11 @@ fn task_graph() -> Graph {
         .edge("check", "settle")
 }
 
-fn agent(name: &str, prompt: &str, subject: Text) -> AgentAction {
+fn agent(name: &str, prompt: &str) -> AgentAction {
     AgentAction {
         agent: AgentName::from(name),
         instructions: None,
         prompt: Text::Call(prompt.into()),
-        subject,
         parse: None,
         fresh: false,
         questions: false,

@@ -10,13 +10,15 @@ use crate::Call;
 /// The planner's prompt; when a plan was refused, what was wrong with it.
 pub(super) fn planner(call: &Call<'_>) -> String {
     let problem: String = call.get("planError");
+    let prompt: String = call.get("prompt");
     if problem.is_empty() {
-        let prompt: String = call.get("prompt");
         return format!("Plan the following work.\n\n{prompt}{}", instructions(call));
     }
     format!(
         "Your plan cannot be used: {problem}.\n\
-         Return the whole corrected plan as one JSON array, and nothing after it."
+         Return the whole corrected plan as one JSON array, and nothing after it.\n\n\
+         The work to plan is:\n\n{prompt}{}",
+        instructions(call)
     )
 }
 
@@ -57,14 +59,9 @@ pub(super) fn worker(call: &Call<'_>) -> String {
     text
 }
 
-/// The line that names a task, in a first prompt and when a turn is continued.
-pub(super) fn heading(task: &Task) -> String {
+/// The line that names a task.
+fn heading(task: &Task) -> String {
     format!("Task {}: {}", task.id, task.content)
-}
-
-/// What a worker's turn is about.
-pub(super) fn worker_subject(call: &Call<'_>) -> String {
-    heading(&call.get("item"))
 }
 
 /// The reviewer's prompt.
@@ -92,11 +89,6 @@ pub(super) fn reviewer(call: &Call<'_>) -> String {
         );
     }
     text + &instructions(call)
-}
-
-/// What a reviewer's turn is about.
-pub(super) fn reviewer_subject(call: &Call<'_>) -> String {
-    format!("Review round {}", call.get::<u32>("reviewRound") + 1)
 }
 
 /// What the user said on resume.

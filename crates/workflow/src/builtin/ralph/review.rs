@@ -108,6 +108,11 @@ pub(super) fn fixer(call: &Call<'_>) -> Result<StepResult, StepError> {
     Ok(to_be_fixed(call, round, &findings))
 }
 
+/// The round alone would not tell a review apart from one of an earlier chance.
+fn heading(round: u32) -> String {
+    format!("## Review {round}, after iteration {{n}}")
+}
+
 fn accepted(round: u32, findings: &[Finding]) -> StepResult {
     let notes: Vec<_> = findings.iter().map(|f| format!("P{} {}", f.priority, f.title)).collect();
     let text = if notes.is_empty() {
@@ -115,20 +120,21 @@ fn accepted(round: u32, findings: &[Finding]) -> StepResult {
     } else {
         format!("Verdict: correct. Not blocking: {}", notes.join("; "))
     };
-    let entry = json!({"heading": format!("## Review {round}"), "text": text});
+    let entry = json!({"heading": heading(round), "text": text, "status": "accepted"});
     StepResult::output(json!({"progress": entry})).set("reviewRound", round)
 }
 
 fn to_be_fixed(call: &Call<'_>, round: u32, findings: &[Finding]) -> StepResult {
     let known: Vec<Task> = call.get("tasks");
     let numbers = known.iter().filter_map(|task| task.id.strip_prefix('#')?.parse::<u32>().ok());
-    let first = numbers.max().unwrap_or(0) + 1;
+    let first = numbers.max().unwrap_or(0).saturating_add(1);
     let blocking: Vec<&Finding> = findings.iter().filter(|finding| finding.blocks()).collect();
     let tasks: Vec<Task> = (first..).zip(&blocking).map(|(n, finding)| fix(n, finding)).collect();
     let lines: Vec<_> = blocking.iter().map(|f| format!("- P{} {}", f.priority, f.title)).collect();
     let entry = json!({
-        "heading": format!("## Review {round}"),
+        "heading": heading(round),
         "text": format!("Verdict: incorrect. To be fixed:\n{}", lines.join("\n")),
+        "status": "to be fixed",
     });
     StepResult::output(json!({"progress": entry}))
         .set("tasks", json!(tasks))

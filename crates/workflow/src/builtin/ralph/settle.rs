@@ -55,6 +55,11 @@ pub(super) fn settle(call: &Call<'_>) -> Result<StepResult, StepError> {
             rows = failed(call, &task, &limits, error, detail.as_deref());
             (status_of(&rows, &task.id), error.clone())
         }
+        // A bug-fix counts on the task it mends, whatever went wrong.
+        Verdict::Trouble { error } if task.mends.is_some() => {
+            rows = failed(call, &task, &limits, &error.message, error.detail.as_deref());
+            (status_of(&rows, &task.id), error.message.clone())
+        }
         Verdict::Trouble { error } => {
             let attempts = task.attempts + 1;
             let given_up = attempts >= limits.attempts;
@@ -150,13 +155,12 @@ fn failed(
             row["attempts"] = attempts.into();
             return vec![row];
         }
-        let number = task.bug_fixes + 1;
-        let bug = bug_fix(task, number, error, detail);
+        let bug = bug_fix(task, next_bug(&all, task), error, detail);
         let mut blocked_by = task.blocked_by.clone();
         blocked_by.push(bug.id.clone());
         let mut row = blame(&task.id, Status::Pending, error);
         row["attempts"] = attempts.into();
-        row["bugFixes"] = number.into();
+        row["bugFixes"] = (task.bug_fixes + 1).into();
         row["blockedBy"] = json!(blocked_by);
         return vec![row, json!(bug)];
     };
@@ -173,6 +177,14 @@ fn failed(
         rows[1]["attempts"] = attempts.into();
     }
     rows
+}
+
+/// The number of a task's next bug-fix. Those of an earlier chance are still in the list.
+fn next_bug(all: &[Task], task: &Task) -> u32 {
+    let prefix = format!("{}-bug-", task.id);
+    let numbers =
+        all.iter().filter_map(|other| other.id.strip_prefix(&prefix)?.parse::<u32>().ok());
+    numbers.max().unwrap_or(0).saturating_add(1)
 }
 
 fn bug_fix(task: &Task, number: u32, error: &str, detail: Option<&str>) -> Task {
@@ -204,7 +216,8 @@ fn status_of(rows: &[Value], id: &str) -> String {
     })
 }
 
-/// What goes to `progress.txt`. `{n}` and `{time}` are filled in when it is written.
+/// What goes to `progress.txt`. The number of the iteration and the time are filled in when it is
+/// written.
 fn progress_entry(task: &Task, status: &str, summary: &str, good: bool) -> Value {
     let mut lines = vec![];
     if !task.description.is_empty() && task.mends.is_none() {
@@ -216,12 +229,10 @@ fn progress_entry(task: &Task, status: &str, summary: &str, good: bool) -> Value
     if good {
         lines.push(format!("Progress: {summary}"));
     }
-    lines.push(format!("Status: {status} ({{time}})"));
-    if !good {
-        lines.push(format!("Error: {summary}"));
-    }
     json!({
         "heading": format!("## Iteration {{n}} — {}: {}", task.id, task.content),
         "text": lines.join("\n"),
+        "status": status,
+        "error": if good { "" } else { summary },
     })
 }

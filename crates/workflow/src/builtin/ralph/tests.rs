@@ -82,6 +82,16 @@ fn a_task_that_keeps_failing_is_given_up() {
     assert_eq!(settled(&item, &[&item], red), ["#1 failed "]);
 }
 
+/// A task that was given up and reopened counts from the beginning, but its new bug-fix is not
+/// taken for the old one.
+#[test]
+fn a_reopened_task_gets_a_bug_fix_with_a_number_of_its_own() {
+    let red = json!({"worker": {"status": "completed"}, "check": {"failures": [{"command": "c"}]}});
+    let (item, old) = (task("#1", "pending"), task("#1-bug-1", "completed"));
+    let rows = settled(&item, &[&item, &old], red);
+    assert_eq!(rows, ["#1 pending [#1-bug-2]", "#1-bug-2 pending []"]);
+}
+
 /// A bug-fix never gets one of its own; its failures count on the task it mends.
 #[test]
 fn a_failing_bug_fix_counts_on_its_parent() {

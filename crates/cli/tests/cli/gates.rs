@@ -1,0 +1,36 @@
+//! Checks that somebody could slip past.
+
+use std::fs;
+
+use crate::env::TestEnv;
+use crate::scene::{Scene, ask, done, review, reviewer, run, worker};
+
+/// While one worker waited for an answer, another turned a check green that had been red from the
+/// start. From then on it must stay green for everybody.
+#[test]
+fn a_check_that_was_turned_green_must_stay_green_for_a_task_begun_before() {
+    let env = TestEnv::new();
+    let scene = Scene::of(&[("#1", &[]), ("#2", &[])])
+        .turn(worker("Task #1:").does([run("echo good > a.txt"), done("made the check pass")]))
+        .turn(worker("Task #2:").without("The user's answer").does([ask("Which?", &["A", "B"])]))
+        .turn(worker("Task #2").does([run("echo broken > a.txt"), done("claims to be done")]))
+        .turn(reviewer().does([review(&[])]));
+    let ran = env.ralph(&scene.toml(), &["--check", "grep -q good a.txt"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let ran = env.run(["answer", "last", "A", "--resume"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(env.tasks().contains(&"#2 failed".to_owned()), "{:?}", env.tasks());
+}
+
+/// A check does not go away because a worker removed what it is found by.
+#[test]
+fn removing_what_a_check_is_found_by_does_not_remove_the_check() {
+    let env = TestEnv::new();
+    fs::write(env.work().join("Makefile"), "test:\n\ttrue\n").unwrap();
+    let scene = Scene::of(&[("#1", &[])])
+        .turn(worker("Task ").does([run("rm -f Makefile"), done("all green")]))
+        .turn(reviewer().does([review(&[])]));
+    let ran = env.ralph(&scene.toml(), &[]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(env.tasks().contains(&"#1 failed".to_owned()), "{:?}", env.tasks());
+}

@@ -1,0 +1,192 @@
+//! Wrong usage, and sessions that cannot be used: each has its message, and nothing is changed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::env::{Ran, TestEnv};
+use crate::scene::Scene;
+
+#[test]
+fn help_texts() {
+    let env = TestEnv::new();
+    let verbs: [&[&str]; 8] = [
+        &[],
+        &["demo"],
+        &["run"],
+        &["resume"],
+        &["answer"],
+        &["sessions"],
+        &["sessions", "list"],
+        &["sessions", "show"],
+    ];
+    for verb in verbs {
+        let ran = env.run(verb.iter().chain(&["--help"]));
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{verb:?}");
+        let name = format!("help {}", verb.join(" ")).trim().replace(' ', "_");
+        insta::assert_snapshot!(name, ran.stdout);
+    }
+}
+
+fn refused(ran: &Ran, code: i32, says: &[&str]) {
+    assert_eq!(ran.code, Some(code), "{ran:?}");
+    for said in says {
+        assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_is_started() {
+    let env = TestEnv::new();
+    let script = env.script(&Scene::of(&[("#1", &[])]).rest().toml());
+    let script = script.to_str().unwrap();
+    fs::write(env.work().join("spec.md"), "Build it\n").unwrap();
+    let table: &[(&[&str], i32, &[&str])] = &[
+        (&["run", "rolf", "Build it"], 2, &["Workflow not found: rolf", "ralph"]),
+        (&["run", "ralph"], 2, &["Please provide a prompt for the ralph workflow."]),
+        (&["run", "ralph", " "], 2, &["Please provide a prompt for the ralph workflow."]),
+        (&["run", "ralph", "\"\""], 2, &["Please provide a prompt for the ralph workflow."]),
+        (&["run", "loop"], 2, &["Please provide a prompt for the ralph workflow."]),
+        (
+            &["run", "second-opinion"],
+            2,
+            &["Please provide a prompt for the second-opinion workflow."],
+        ),
+        (&["run", "ralph", "spce.md"], 2, &["there is no file", "did you mean", "spec.md"]),
+        (&["run", "ralph", "docs/plan"], 2, &["there is no file", "docs/plan"]),
+        (&["run", "ralph", "Build it", "--backend", "claud"], 2, &["no backend `claud`", "script"]),
+        (&["run", "ralph", "Build it", "--workers", "0"], 2, &["--workers"]),
+        (&["run", "ralph", "Build it", "--timeout", "soon"], 2, &["`soon` is no length of time"]),
+        (&["run", "ralph", "Build it", "--max-cost", "nan"], 2, &["`nan` is no amount of money"]),
+        (&["run", "ralph", "Build it", "--max-cost=-1"], 2, &["`-1` is no amount of money"]),
+        (&["run", "ralph", "Build it", "--feature-list", "x"], 2, &["--feature-list"]),
+        (&["resume", "last"], 1, &["there is no session `last`"]),
+        (&["resume", "00000000"], 1, &["there is no session `00000000`"]),
+        (&["answer", "last", "yes"], 1, &["there is no session `last`"]),
+        (&["sessions", "show", "7"], 1, &["there is no session `7`"]),
+        (&["frobnicate"], 2, &["frobnicate"]),
+    ];
+    for (args, code, says) in table {
+        let mut args = args.to_vec();
+        if args[0] == "run" {
+            args.extend(["--script", script]);
+        }
+        refused(&env.run(args), *code, says);
+    }
+    let ran = env.run(["run", "ralph", "--script", script]);
+    assert_eq!(ran.stderr, "error: Please provide a prompt for the ralph workflow.\n");
+    refused(&env.run(["run", "ralph", "Build it"]), 2, &["name it with --script"]);
+    assert!(!env.work().join(".ralph").exists(), "nothing was started");
+    assert!(!env.outside("home/.atomic").exists(), "nothing was noted");
+}
+
+#[test]
+fn a_broken_script_is_named_with_the_line() {
+    let table = [
+        ("[[turn]]\nagent = \"worker\"\nwhen = 1\n", "script.toml:3:1: ", "unknown key `when`"),
+        ("[[turn]]\ndo = [{ fail = \"badly\" }]\n", "script.toml:2:", "badly"),
+        ("[[turn]\n", "script.toml:1:", ""),
+        (
+            "[[turn]]\ndo = [\n  { write = { path = \"../x\", text = \"\" } },\n]\n",
+            "script.toml:3:",
+            "leads out of the workspace",
+        ),
+    ];
+    for (script, place, problem) in table {
+        let env = TestEnv::new();
+        let ran = env.ralph(script, &[]);
+        let path = env.outside(place).display().to_string();
+        refused(&ran, 1, &[&path, problem]);
+        assert!(!env.work().join(".ralph").exists(), "nothing was started");
+    }
+}
+
+/// Every file below a folder, with its content.
+fn content(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(content(&path));
+        } else {
+            files.insert(path.clone(), fs::read(&path).unwrap());
+        }
+    }
+    files
+}
+
+fn completed() -> TestEnv {
+    let env = TestEnv::new();
+    assert_eq!(env.ralph(&Scene::of(&[("#1", &[])]).rest().toml(), &[]).code, Some(0));
+    env
+}
+
+/// Resuming is refused in these words, and the session's folder is as it was.
+fn refused_untouched(env: &TestEnv, says: &[&str]) {
+    let before = content(&env.session());
+    refused(&env.run(["resume", "last"]), 1, says);
+    assert!(content(&env.session()) == before, "something in the session was changed");
+}
+
+#[test]
+fn a_completed_session_is_not_resumed() {
+    let env = completed();
+    let id = env.session().file_name().unwrap().to_str().unwrap().to_owned();
+    refused_untouched(&env, &[&id, "is completed"]);
+    assert_eq!(env.summary()["status"], "completed");
+}
+
+#[test]
+fn a_foreign_journal_is_not_touched() {
+    let env = completed();
+    let journal = env.session().join("journal.jsonl");
+    fs::write(&journal, "{\"level\":\"info\",\"msg\":\"started\"}\n").unwrap();
+    refused_untouched(&env, &[journal.to_str().unwrap(), "is not a journal of Atomic"]);
+    fs::remove_file(&journal).unwrap();
+    refused_untouched(&env, &["there is a session.json but no journal.jsonl"]);
+}
+
+#[test]
+fn a_journal_of_a_newer_format_is_refused() {
+    let env = completed();
+    let journal = env.session().join("journal.jsonl");
+    let first = r#"{"seq":1,"at":"2031-01-01T00:00:00Z","type":"session_created","format":99}"#;
+    fs::write(&journal, format!("{first}\n")).unwrap();
+    let says = [journal.to_str().unwrap(), "newer version of Atomic", "format 99"];
+    refused_untouched(&env, &says);
+}
+
+#[test]
+fn a_flipped_byte_is_named_by_its_place() {
+    let env = completed();
+    let path = env.session().join("journal.jsonl");
+    let good = fs::read(&path).unwrap();
+    let lines: Vec<&[u8]> = good.split_inclusive(|byte| *byte == b'\n').collect();
+    assert!(lines.len() > 9);
+    for line in [0, 1, 4, lines.len() - 2] {
+        let offset: usize = lines[..line].iter().map(|line| line.len()).sum();
+        let mut bad = good.clone();
+        // In the middle of the line, and without making another line end of it.
+        bad[offset + lines[line].len() / 2] ^= 0x01;
+        fs::write(&path, &bad).unwrap();
+        refused_untouched(&env, &[path.to_str().unwrap(), &format!("damaged at byte {offset}")]);
+    }
+}
+
+#[test]
+fn the_beginning_of_an_id_must_be_enough() {
+    let env = completed();
+    let id = env.session().file_name().unwrap().to_str().unwrap().to_owned();
+    let shown = env.run(["sessions", "show", &id[..8]]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(shown.stdout.contains(&id), "{}", shown.stdout);
+
+    // Another session whose id begins the same way.
+    let index = env.outside("home/.atomic/sessions-index.jsonl");
+    let line = fs::read_to_string(&index).unwrap();
+    let last = if id.ends_with('0') { "1" } else { "0" };
+    let other = format!("{}{last}", &id[..id.len() - 1]);
+    fs::write(&index, format!("{line}{}", line.replace(&id, &other))).unwrap();
+    refused(&env.run(["resume", &id[..8]]), 1, &[&id, &other, "give more of the id"]);
+    refused(&env.run(["resume", &id]), 1, &["is completed"]);
+}

@@ -1,0 +1,47 @@
+//! Clocks, memory and the like.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// CPU time of this thread so far, in nanoseconds. Another process that wants the machine does not
+/// count.
+pub(crate) fn cpu_nanos() -> Result<u64, String> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").map_err(crate::text)?;
+    let first = text.split_whitespace().next().unwrap_or_default();
+    first.parse().map_err(|_| format!("/proc/thread-self/schedstat says {text:?}"))
+}
+
+/// The CPU time `work` takes, in microseconds.
+pub(crate) fn cpu_micros(work: impl FnOnce() -> Result<(), String>) -> Result<f64, String> {
+    let before = cpu_nanos()?;
+    work()?;
+    Ok((cpu_nanos()? - before) as f64 / 1_000.0)
+}
+
+/// The time `work` takes, and what it returns.
+pub(crate) fn timed<T>(work: impl FnOnce() -> Result<T, String>) -> Result<(Duration, T), String> {
+    let before = Instant::now();
+    let value = work()?;
+    Ok((before.elapsed(), value))
+}
+
+/// Forgets how much memory was used at most. Where that is not allowed, later figures are of the
+/// whole program so far.
+pub(crate) fn forget_peak() {
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
+/// The most memory used since, in MiB.
+pub(crate) fn peak_mib() -> f64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
+    kib.unwrap_or(0.0) / 1_024.0
+}
+
+/// The smallest and the middle one.
+pub(crate) fn best_and_median(mut values: Vec<f64>) -> (f64, f64) {
+    values.sort_by(f64::total_cmp);
+    let best = values.first().copied().unwrap_or(0.0);
+    (best, values.get(values.len() / 2).copied().unwrap_or(0.0))
+}

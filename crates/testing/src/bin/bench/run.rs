@@ -1,0 +1,218 @@
+//! Whole sessions through the runner: time, bytes and memory to run them and to open them again.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use atomic_backend::guard::Guard;
+use atomic_backend::{Backend, BackendError, BoxFuture, Conversation, OpenRequest, Turn};
+use atomic_event::{
+    Answer, BackendId, ConversationId, Question, QuestionId, StepError, StepResult, Stop, TurnEvent,
+};
+use atomic_graph::{Graph, Kind, Node};
+use atomic_runner::{Outcome, ResumeOptions, Run, Settings, Stage, StartRequest, SystemClock};
+use atomic_workflow::{Action, AgentAction, Asking, Call, Function, Functions, Text, Workflow};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::disk::CountingDisk;
+use crate::measure::{forget_peak, peak_mib, timed};
+use crate::{Scale, say, text};
+
+const SESSIONS: &str = "sessions";
+
+/// Who does the steps.
+#[derive(Clone, Copy)]
+enum Work {
+    /// An agent that answers at once: two syncs a step, one for its conversation and one for the
+    /// transition.
+    Agent,
+    /// Functions, which are recorded up to 512 facts at a time.
+    Functions,
+}
+
+pub(crate) fn measure(scale: Scale) -> Result<(), String> {
+    say("\nThrough the runner, on disk, with a 10 KB state; then the session is opened again\n");
+    say("| steps | by | run, s | µs a step | journal, B a step | all writes, B a step | \
+         reopen, ms | without snapshots, ms | peak RSS, MiB |");
+    say("|---:|---|---:|---:|---:|---:|---:|---:|---:|");
+    for (work, name) in [(Work::Functions, "functions"), (Work::Agent, "an agent")] {
+        for steps in scale.sizes {
+            one_session(work, name, steps)?;
+        }
+    }
+    Ok(())
+}
+
+fn one_session(work: Work, name: &str, steps: usize) -> Result<(), String> {
+    let folder = tempfile::tempdir().map_err(text)?;
+    let disk = CountingDisk::default();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(text)?;
+    forget_peak();
+    let (time, dir) = timed(|| runtime.block_on(run(work, folder.path(), &disk, steps)))?;
+    let peak = peak_mib();
+    let journal = dir.join("journal.jsonl").metadata().map_err(text)?.len() as f64;
+    let written = disk.written() as f64;
+    let with = runtime.block_on(async { reopen(work, folder.path(), &disk, &dir, steps) })?;
+    std::fs::remove_dir_all(dir.join("checkpoints")).map_err(text)?;
+    let without = runtime.block_on(async { reopen(work, folder.path(), &disk, &dir, steps) })?;
+    let per_step = |sum: f64| sum / steps as f64;
+    say(&format!(
+        "| {steps} | {name} | {:.2} | {:.0} | {:.0} | {:.0} | {with:.1} | {without:.1} | {peak:.0} |",
+        time.as_secs_f64(),
+        per_step(time.as_secs_f64() * 1_000_000.0),
+        per_step(journal),
+        per_step(written),
+    ));
+    Ok(())
+}
+
+/// Runs all steps and stops at the question at their end.
+async fn run(
+    work: Work,
+    folder: &Path,
+    disk: &CountingDisk,
+    steps: usize,
+) -> Result<PathBuf, String> {
+    let request = StartRequest {
+        workflow: workflow(work, steps),
+        prompt: steps.to_string(),
+        workspace: folder.to_owned(),
+        model: None,
+        settings: Settings { checks: Some(vec![]), ..Settings::default() },
+    };
+    let (run, show) = Run::start(stage(disk), request).map_err(text)?;
+    // Nobody looks: what is shown would only pile up.
+    drop(show);
+    let (_wishes, intents) = mpsc::channel(1);
+    let ended = run.drive(intents).await.map_err(text)?;
+    match ended.outcome {
+        Outcome::Waiting(_) => Ok(ended.dir),
+        outcome @ (Outcome::Completed | Outcome::Failed { .. } | Outcome::Paused) => {
+            Err(format!("it should wait, but: {outcome:?}"))
+        }
+    }
+}
+
+/// Takes the session up again; says how many milliseconds it takes until it could go on.
+fn reopen(
+    work: Work,
+    folder: &Path,
+    disk: &CountingDisk,
+    dir: &Path,
+    steps: usize,
+) -> Result<f64, String> {
+    debug_assert!(dir.starts_with(folder));
+    let find = |_: &str| Ok(workflow(work, steps));
+    let resume = || {
+        let options = ResumeOptions::default();
+        Run::resume(stage(disk), dir.to_owned(), options, find, |_| {}).map_err(text)
+    };
+    let (time, _run) = timed(resume)?;
+    Ok(time.as_secs_f64() * 1_000.0)
+}
+
+fn stage(disk: &CountingDisk) -> Stage {
+    Stage {
+        disk: Arc::new(disk.clone()),
+        clock: Arc::new(SystemClock),
+        backend: Arc::new(AtOnce),
+        guard: Guard::from_current_exe(),
+        index: None,
+        holder: "a benchmark".to_owned(),
+        version: "0.0.0".to_owned(),
+    }
+}
+
+fn workflow(work: Work, steps: usize) -> Workflow {
+    let steps = u32::try_from(steps).unwrap_or(u32::MAX);
+    let ask = Action::Ask(Asking {
+        question: Question { question: "Go on?".to_owned(), ..Question::default() },
+    });
+    let node = |id: &str, action: &Action| Node::work(id, json!(action));
+    let first = match work {
+        Work::Functions => node("work", &Action::Function { call: "count".into() }),
+        Work::Agent => {
+            let inside = Graph::starting_at("turn").node(node("turn", &agent()));
+            Node::new("work", Kind::Loop { graph: inside, until: None, max_rounds: steps })
+        }
+    };
+    Workflow {
+        name: "bench".into(),
+        aliases: vec![],
+        description: String::new(),
+        sessions_dir: SESSIONS.to_owned(),
+        graph: Graph::starting_at("work").node(first).node(node("ask", &ask)).edge("work", "ask"),
+        functions: Functions::default().with("count", Function::Step(count)),
+        initial_state: |launch| {
+            let limit: u64 = launch.prompt.parse().unwrap_or(0);
+            [("text".into(), json!("x".repeat(10_000))), ("limit".into(), json!(limit))].into()
+        },
+    }
+}
+
+fn agent() -> Action {
+    Action::Agent(AgentAction {
+        agent: "worker".into(),
+        instructions: Some(String::new()),
+        prompt: Text::Template("Go on".to_owned()),
+        subject: Text::Template("it".to_owned()),
+        parse: None,
+        fresh: true,
+        questions: false,
+        iteration: false,
+    })
+}
+
+/// One step of the functions: counts, and goes round until it is enough.
+fn count(call: &Call<'_>) -> Result<StepResult, StepError> {
+    let n = call.get::<u64>("n") + 1;
+    let result = StepResult::output(Value::Null).set("n", n);
+    Ok(if n < call.get::<u64>("limit") { result.goto("work") } else { result })
+}
+
+/// An agent that answers at once.
+struct AtOnce;
+
+impl Backend for AtOnce {
+    fn id(&self) -> BackendId {
+        BackendId::from("at-once")
+    }
+
+    fn reports_cost(&self) -> bool {
+        false
+    }
+
+    fn open(
+        &self,
+        _request: OpenRequest,
+    ) -> BoxFuture<'_, Result<Box<dyn Conversation>, BackendError>> {
+        Box::pin(async { Ok(Box::new(Self) as Box<dyn Conversation>) })
+    }
+}
+
+impl Conversation for AtOnce {
+    fn id(&self) -> ConversationId {
+        ConversationId::from("at-once")
+    }
+
+    fn send(&self, _prompt: String) -> BoxFuture<'_, Result<Turn, BackendError>> {
+        Box::pin(async {
+            let (events, turn) = mpsc::channel(1);
+            let _ = events.try_send(TurnEvent::Ended(Stop::Done { text: "done".to_owned() }));
+            Ok(turn)
+        })
+    }
+
+    fn answer(&self, _: QuestionId, _: Answer) -> BoxFuture<'_, Result<(), BackendError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn interrupt(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
+    fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(async {})
+    }
+}
