@@ -122,8 +122,8 @@ fn house(talk: &str) -> String {
     let finding = r#"{"findings": [{"title": "There is no door", "body": "Nobody can go in.",
         "path": "door.txt", "line": 1, "priority": 1}], "verdict": "incorrect"}"#;
     let talk = say(talk);
-    // Something that outlives the turn unless it is ended.
-    let stray = "  { run = 'sleep 1000 & exit 0' },\n";
+    // Something that is under way while others get on, and outlives its turn unless it is ended.
+    let stray = "  { run = { command = 'sleep 1000 & sleep 1000', timeout_ms = 30 } },\n";
     let again = r#"{"status": "completed", "summary": "left"}"#;
     [
         // The second planner gets it right, and so does one that was cut off: it cannot tell

@@ -130,7 +130,7 @@ fn progress_tells_what_was_done_in_order() {
         "# Tasks",
         "## Iteration 1 — #1: Make part 1",
         "## Iteration 2 — #2: Make part 2",
-        "## Review 1",
+        "## Review 1, after iteration 2",
     ];
     assert_eq!(headings, expected, "{progress}");
 }

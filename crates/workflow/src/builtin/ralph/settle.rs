@@ -88,7 +88,7 @@ pub(super) fn settle(call: &Call<'_>) -> Result<StepResult, StepError> {
 fn judge(call: &Call<'_>) -> Verdict {
     let worker = call.output("worker");
     if let Some(error) = error_in(&worker) {
-        return trouble(error);
+        return trouble(in_ralphs_words(call, error));
     }
     let text = |value: &Value, key: &str| {
         value.get(key).and_then(Value::as_str).unwrap_or_default().trim().to_owned()
@@ -115,6 +115,16 @@ fn judge(call: &Call<'_>) -> Verdict {
 
 fn error_in(output: &Value) -> Option<StepError> {
     serde_json::from_value(output.get("error")?.clone()).ok()
+}
+
+/// The ceiling on visits to the worker is known to people as that on iterations.
+fn in_ralphs_words(call: &Call<'_>, error: StepError) -> StepError {
+    if error.code != code::CEILING || !error.message.contains("visits") {
+        return error;
+    }
+    let all = call.get::<u64>("maxIterations");
+    let message = format!("all {all} iterations are used; resume with a higher --max-iterations");
+    StepError { message, ..error }
 }
 
 fn trouble(error: StepError) -> Verdict {
