@@ -11,10 +11,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::crash_case::{Case, Model, side_by_side};
-use super::crash_scene::Scene;
-use super::env::eventually;
-use super::process::{SOON, signal};
+use crate::crash_case::{Case, Model, side_by_side};
+use crate::crash_scene::Scene;
+use crate::env::eventually;
+use crate::process::{SOON, signal};
 
 /// A place to be killed at: the name of a fail-point, and at which hit of it.
 type Place = (&'static str, usize);
@@ -43,7 +43,8 @@ fn places(
     let runs = runs.into_inner().unwrap();
     let least = |point: &'static str| {
         let hits = runs.iter().filter_map(|hits| hits.get(point)).min().copied();
-        let hits = hits.unwrap_or_else(|| panic!("{point} is never passed"));
+        let hits = hits
+            .unwrap_or_else(|| panic!("{point} is never passed; is the feature `failpoints` on?"));
         (1..=hits).map(move |n| (point, n))
     };
     points.into_iter().flat_map(least).collect()

@@ -17,6 +17,7 @@ mod disk;
 mod env;
 mod files;
 mod gates;
+mod golden;
 mod orphans;
 mod output;
 mod plan;

@@ -100,6 +100,6 @@ fn lost_attempts_that_got_somewhere_do_not_count() {
     let prompts: Vec<_> = sent.iter().filter(|(step, _)| step == WORKER).map(|(_, p)| p).collect();
     assert!(prompts[0].starts_with("Task #1:"), "{}", prompts[0]);
     for again in &prompts[1..] {
-        assert!(again.starts_with("Your turn was cut off."), "{again}");
+        assert!(again.contains("Your turn was cut off"), "{again}");
     }
 }

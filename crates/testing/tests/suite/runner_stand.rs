@@ -330,14 +330,15 @@ async fn answer_live(mut show: Show, wishes: mpsc::Sender<Intent>) {
     while let Some(shown) = show.next().await {
         let Shown::Fact(fact) = shown else { continue };
         let question = match &fact.event {
-            Event::QuestionAsked { id, .. } => vec![id.clone()],
+            Event::QuestionAsked { id, .. } => id.clone(),
             // One that was asked before a crash is still open.
-            Event::SessionResumed(_) => vec![QuestionId::from("q1")],
+            Event::SessionResumed(_) => QuestionId::from("q1"),
             _ => continue,
         };
-        for question in question {
-            let answer = Answer { chosen: vec![ANSWER.to_owned()] };
-            let _ = wishes.send(Intent::Answer { question, answer }).await;
+        // Twice, as somebody impatient may do: the second must not count.
+        for given in [ANSWER, "Red"] {
+            let answer = Answer { chosen: vec![given.to_owned()] };
+            let _ = wishes.send(Intent::Answer { question: question.clone(), answer }).await;
         }
     }
 }

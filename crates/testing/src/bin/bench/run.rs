@@ -156,7 +156,6 @@ fn agent() -> Action {
         agent: "worker".into(),
         instructions: Some(String::new()),
         prompt: Text::Template("Go on".to_owned()),
-        subject: Text::Template("it".to_owned()),
         parse: None,
         fresh: true,
         questions: false,
