@@ -1,8 +1,6 @@
 //! A full disk and a sync that fails: the run stops, says so, does nothing more, and goes on once
 //! it can.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use atomic_runner::{RunError, Shown};
 use tokio::sync::mpsc;
 

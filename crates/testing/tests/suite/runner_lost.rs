@@ -1,6 +1,6 @@
 //! Attempts that are cut off again and again.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use atomic_event::Event;
 use atomic_runner::{Outcome, Shown};

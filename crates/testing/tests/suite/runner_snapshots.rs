@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use atomic_runner::{ResumeOptions, Run, Settings};
-use atomic_session::{Disk, MemoryDisk};
+use atomic_session::{Disk as _, MemoryDisk};
 use atomic_testing::ralph_script::{Flaw, script};
 use serde_json::Value;
 use tokio::sync::mpsc;

@@ -16,7 +16,8 @@ use atomic_runner::{
     Clock, OnQuestion, Outcome, ResumeOptions, Run, RunError, Settings, Show, Stage, StartRequest,
 };
 use atomic_session::{
-    Disk, InboxAnswer, MemoryDisk, Session, SessionError, SessionSummary, TaskRow, leave_answer,
+    Disk as _, InboxAnswer, MemoryDisk, Session, SessionError, SessionSummary, TaskRow,
+    leave_answer,
 };
 use atomic_testing::clock::SetClock;
 use atomic_testing::ledger::{Ledger, LedgerBackend};
@@ -329,11 +330,13 @@ async fn answer_live(mut show: Show, wishes: mpsc::Sender<Intent>) {
     use atomic_runner::Shown;
     while let Some(shown) = show.next().await {
         let Shown::Fact(fact) = shown else { continue };
-        let question = match &fact.event {
-            Event::QuestionAsked { id, .. } => id.clone(),
+        let question = if let Event::QuestionAsked { id, .. } = &fact.event {
+            id.clone()
+        } else if let Event::SessionResumed(_) = &fact.event {
             // One that was asked before a crash is still open.
-            Event::SessionResumed(_) => QuestionId::from("q1"),
-            _ => continue,
+            QuestionId::from("q1")
+        } else {
+            continue;
         };
         // Twice, as somebody impatient may do: the second must not count.
         for given in [ANSWER, "Red"] {

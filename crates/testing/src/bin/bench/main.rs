@@ -13,7 +13,7 @@ mod run;
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use atomic_backend::guard;
 
@@ -28,6 +28,9 @@ struct Scale {
     durable_steps: usize,
 }
 
+/// The flag by which this program measures one row.
+const ROW: &str = "--row";
+
 const FULL: Scale = Scale { sizes: [1_000, 10_000, 100_000], repeats: 7, durable_steps: 4_000 };
 const SMOKE: Scale = Scale { sizes: [10, 20, 40], repeats: 2, durable_steps: 20 };
 
@@ -37,6 +40,9 @@ fn main() -> ExitCode {
         return code;
     }
     let flags: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((ROW, rest)) = flags.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        return exit(row(rest));
+    }
     let known = ["--smoke", "--peer"];
     if let Some(unknown) = flags.iter().find(|flag| !known.contains(&flag.as_str())) {
         say(&format!("there is no flag {unknown}; there are: {}", known.join(", ")));
@@ -44,7 +50,11 @@ fn main() -> ExitCode {
     }
     let has = |flag: &str| flags.iter().any(|given| given == flag);
     let scale = if has("--smoke") { SMOKE } else { FULL };
-    match measure_all(scale, has("--peer")) {
+    exit(measure_all(scale, has("--peer")))
+}
+
+fn exit(outcome: Result<(), String>) -> ExitCode {
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
             say(&format!("the benchmark broke down: {problem}"));
@@ -61,6 +71,31 @@ fn measure_all(scale: Scale, with_peer: bool) -> Result<(), String> {
         peer::measure(scale, &in_memory)?;
     }
     Ok(())
+}
+
+/// Measures one row of a table in a process of its own, so that its memory is its own, and prints
+/// it. Returns the row.
+fn row_of_its_own(arguments: &[String]) -> Result<String, String> {
+    let program = std::env::current_exe().map_err(text)?;
+    let output = Command::new(program).arg(ROW).args(arguments).output().map_err(text)?;
+    let row = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
+    if !output.status.success() {
+        return Err(format!("{arguments:?}: {row}"));
+    }
+    say(&row);
+    Ok(row)
+}
+
+/// The other side of it.
+fn row(arguments: &[String]) -> Result<(), String> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words[..] {
+        ["memory", case, steps, repeats] => {
+            memory::row(case, steps.parse().map_err(text)?, repeats.parse().map_err(text)?)
+        }
+        ["run", work, steps] => run::row(work, steps.parse().map_err(text)?),
+        _ => Err("no such row".to_owned()),
+    }
 }
 
 /// Prints a line; that nobody reads it is no failure.

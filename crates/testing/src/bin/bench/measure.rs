@@ -26,13 +26,7 @@ pub(crate) fn timed<T>(work: impl FnOnce() -> Result<T, String>) -> Result<(Dura
     Ok((before.elapsed(), value))
 }
 
-/// Forgets how much memory was used at most. Where that is not allowed, later figures are of the
-/// whole program so far.
-pub(crate) fn forget_peak() {
-    let _ = fs::write("/proc/self/clear_refs", "5");
-}
-
-/// The most memory used since, in MiB.
+/// The most memory this process has used so far, in MiB.
 pub(crate) fn peak_mib() -> f64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -8,13 +8,13 @@ use atomic_graph::{
 };
 use serde_json::{Value, json};
 
-use crate::measure::{best_and_median, cpu_micros, forget_peak, peak_mib};
-use crate::{Scale, say, text};
+use crate::measure::{best_and_median, cpu_micros, peak_mib};
+use crate::{Scale, row_of_its_own, say, text};
 
 /// A graph of `n` steps and the state it begins with.
-pub(crate) type Case = fn(n: usize) -> (Graph, Patch);
+type Case = fn(n: usize) -> (Graph, Patch);
 
-pub(crate) const CASES: [(&str, Case); 4] = [
+const CASES: [(&str, Case); 4] = [
     ("linear", linear),
     ("cycle, 10 KB state", cycle),
     ("loop, 10 KB state", rounds),
@@ -33,17 +33,26 @@ pub(crate) fn measure(scale: Scale) -> Result<Vec<Measured>, String> {
     say("| case | steps | best, µs | median, µs | peak RSS, MiB |");
     say("|---|---:|---:|---:|---:|");
     let mut all = vec![];
-    for (case, build) in CASES {
+    for (case, _) in CASES {
         for steps in scale.sizes {
-            forget_peak();
-            let micros = (0..scale.repeats).map(|_| cpu_per_step(build, steps));
-            let (best, median) = best_and_median(micros.collect::<Result<_, _>>()?);
-            let peak = peak_mib();
-            say(&format!("| {case} | {steps} | {best:.2} | {median:.2} | {peak:.0} |"));
-            all.push(Measured { case, steps, micros: best });
+            let numbers = [steps, scale.repeats].map(|number| number.to_string());
+            let row =
+                row_of_its_own(&[&["memory".to_owned(), case.to_owned()], &numbers[..]].concat())?;
+            let best = row.split('|').nth(3).map(str::trim).unwrap_or_default();
+            all.push(Measured { case, steps, micros: best.parse().map_err(text)? });
         }
     }
     Ok(all)
+}
+
+/// Measures one case at one size.
+pub(crate) fn row(name: &str, steps: usize, repeats: usize) -> Result<(), String> {
+    let known = CASES.into_iter().find(|(case, _)| *case == name);
+    let (case, build) = known.ok_or_else(|| format!("there is no case {name}"))?;
+    let micros = (0..repeats).map(|_| cpu_per_step(build, steps));
+    let (best, median) = best_and_median(micros.collect::<Result<_, _>>()?);
+    say(&format!("| {case} | {steps} | {best:.2} | {median:.2} | {:.0} |", peak_mib()));
+    Ok(())
 }
 
 fn cpu_per_step(build: Case, steps: usize) -> Result<f64, String> {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use atomic_backend::guard::Guard;
 use atomic_backend::{Backend, BackendError, BoxFuture, Conversation, OpenRequest, Turn};
@@ -15,8 +16,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::disk::CountingDisk;
-use crate::measure::{forget_peak, peak_mib, timed};
-use crate::{Scale, say, text};
+use crate::measure::{cpu_micros, peak_mib, timed};
+use crate::{Scale, row_of_its_own, say, text};
 
 const SESSIONS: &str = "sessions";
 
@@ -30,40 +31,67 @@ enum Work {
     Functions,
 }
 
+const WORKS: [(Work, &str); 2] = [(Work::Functions, "functions"), (Work::Agent, "an agent")];
+
+const COLUMNS: [&str; 10] = [
+    "steps",
+    "by",
+    "run, s",
+    "µs a step",
+    "of it CPU",
+    "journal, B a step",
+    "all writes, B a step",
+    "reopen, ms",
+    "without snapshots, ms",
+    "peak RSS, MiB",
+];
+
 pub(crate) fn measure(scale: Scale) -> Result<(), String> {
     say("\nThrough the runner, on disk, with a 10 KB state; then the session is opened again\n");
-    say("| steps | by | run, s | µs a step | journal, B a step | all writes, B a step | \
-         reopen, ms | without snapshots, ms | peak RSS, MiB |");
-    say("|---:|---|---:|---:|---:|---:|---:|---:|---:|");
-    for (work, name) in [(Work::Functions, "functions"), (Work::Agent, "an agent")] {
+    say(&format!("| {} |", COLUMNS.join(" | ")));
+    say(&format!("|{}", "---:|".repeat(COLUMNS.len())));
+    for (_, name) in WORKS {
         for steps in scale.sizes {
-            one_session(work, name, steps)?;
+            row_of_its_own(&["run".to_owned(), name.to_owned(), steps.to_string()])?;
         }
     }
     Ok(())
 }
 
-fn one_session(work: Work, name: &str, steps: usize) -> Result<(), String> {
+/// Measures one session.
+pub(crate) fn row(name: &str, steps: usize) -> Result<(), String> {
+    let known = WORKS.into_iter().find(|(_, work)| *work == name);
+    let (work, _) = known.ok_or_else(|| format!("there is no {name}"))?;
     let folder = tempfile::tempdir().map_err(text)?;
     let disk = CountingDisk::default();
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(text)?;
-    forget_peak();
-    let (time, dir) = timed(|| runtime.block_on(run(work, folder.path(), &disk, steps)))?;
+    let mut ran = (Duration::ZERO, PathBuf::new());
+    let cpu = cpu_micros(|| {
+        ran = timed(|| runtime.block_on(run(work, folder.path(), &disk, steps)))?;
+        Ok(())
+    })?;
+    let (time, dir) = ran;
     let peak = peak_mib();
     let journal = dir.join("journal.jsonl").metadata().map_err(text)?.len() as f64;
     let written = disk.written() as f64;
-    let with = runtime.block_on(async { reopen(work, folder.path(), &disk, &dir, steps) })?;
+    let with = runtime.block_on(async { reopen(work, &disk, &dir, steps) })?;
     std::fs::remove_dir_all(dir.join("checkpoints")).map_err(text)?;
-    let without = runtime.block_on(async { reopen(work, folder.path(), &disk, &dir, steps) })?;
-    let per_step = |sum: f64| sum / steps as f64;
-    say(&format!(
-        "| {steps} | {name} | {:.2} | {:.0} | {:.0} | {:.0} | {with:.1} | {without:.1} | {peak:.0} |",
-        time.as_secs_f64(),
+    let without = runtime.block_on(async { reopen(work, &disk, &dir, steps) })?;
+    let per_step = |sum: f64| format!("{:.0}", sum / steps as f64);
+    let cells = [
+        steps.to_string(),
+        name.to_owned(),
+        format!("{:.2}", time.as_secs_f64()),
         per_step(time.as_secs_f64() * 1_000_000.0),
+        per_step(cpu),
         per_step(journal),
         per_step(written),
-    ));
+        format!("{with:.1}"),
+        format!("{without:.1}"),
+        format!("{peak:.0}"),
+    ];
+    say(&format!("| {} |", cells.join(" | ")));
     Ok(())
 }
 
@@ -95,14 +123,7 @@ async fn run(
 }
 
 /// Takes the session up again; says how many milliseconds it takes until it could go on.
-fn reopen(
-    work: Work,
-    folder: &Path,
-    disk: &CountingDisk,
-    dir: &Path,
-    steps: usize,
-) -> Result<f64, String> {
-    debug_assert!(dir.starts_with(folder));
+fn reopen(work: Work, disk: &CountingDisk, dir: &Path, steps: usize) -> Result<f64, String> {
     let find = |_: &str| Ok(workflow(work, steps));
     let resume = || {
         let options = ResumeOptions::default();
