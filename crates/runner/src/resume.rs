@@ -65,7 +65,7 @@ impl Run {
                 RunError::Refused(format!("the session's graph is unreadable: {error}"))
             })?;
         let program = crate::run::compile(&workflow)?;
-        let past = Past::read(&session, program, created, opened.snapshot, opened.facts)?;
+        let past = Past::read(&session, program, created, opened.snapshot, &opened.facts)?;
         let resumable = Self::resumable(past.book.status);
         let mut settings = past.settings;
         let before = settings.clone();
@@ -197,14 +197,12 @@ impl Past {
         program: Arc<Program>,
         created: &Created,
         snapshot: Option<Value>,
-        mut facts: Vec<Envelope>,
+        facts: &[Envelope],
     ) -> Result<Self, RunError> {
         let has_snapshot = snapshot.is_some();
         let restored = snapshot.and_then(|known| restore(Arc::clone(&program), known));
-        if has_snapshot && restored.is_none() {
-            // Another version may have written it; then everything is read from the beginning.
-            facts = session.facts()?.collect::<Result<_, _>>()?;
-        }
+        // Another version may have written it; then everything is read from the beginning.
+        let from_the_beginning = has_snapshot && restored.is_none();
         let (known, pending) = match restored {
             Some(known) => (known, vec![]),
             None => {
@@ -216,11 +214,18 @@ impl Past {
         let Restored { machine, book, settings } = known;
         let created = created.clone();
         let mut past = Self { created, machine, book, pending, settings, progress: vec![] };
-        for fact in &facts {
+        let mut replay = |fact: &Envelope| {
             past.replay(fact).map_err(|problem| RunError::Misfit {
                 dir: session.dir().to_owned(),
                 problem: atomic_graph::Misfit(format!("fact {}: {problem}", fact.seq)),
-            })?;
+            })
+        };
+        if from_the_beginning {
+            for fact in session.facts()? {
+                replay(&fact?)?;
+            }
+        } else {
+            facts.iter().try_for_each(replay)?;
         }
         Ok(past)
     }

@@ -61,7 +61,7 @@ fn crash_at_every_operation_with_the_answer_given_live() {
         stand.settings.on_question = OnQuestion::Ask;
         stand
     };
-    at_every_operation(live, 1, |disk, seed| disk.crash_keeping_some(seed * 7 + 1));
+    at_every_operation(live, 2, |disk, seed| disk.crash_keeping_some(seed * 7 + 1));
 }
 
 #[test]
