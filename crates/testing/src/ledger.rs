@@ -22,6 +22,7 @@ pub struct Ledger {
 struct Pages {
     opened: Vec<(String, u32)>,
     sent: Vec<(String, String)>,
+    closed: usize,
     violations: Vec<String>,
 }
 
@@ -39,6 +40,11 @@ impl Ledger {
     /// Every prompt that was sent, with the step that sent it.
     pub fn sent(&self) -> Vec<(String, String)> {
         self.read(|pages| pages.sent.clone())
+    }
+
+    /// How many conversations were closed in good order.
+    pub fn closed(&self) -> usize {
+        self.read(|pages| pages.closed)
     }
 
     /// What should not have been done, in words.
@@ -192,6 +198,9 @@ impl Conversation for LedgerConversation {
     }
 
     fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
-        self.inner.close()
+        Box::pin(async move {
+            self.inner.close().await;
+            self.ledger.read(|pages| pages.closed += 1);
+        })
     }
 }

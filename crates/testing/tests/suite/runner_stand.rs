@@ -164,16 +164,17 @@ impl Stand {
     }
 
     pub(crate) fn start(&self) -> Result<(Run, Show), RunError> {
-        Run::start(
-            self.stage(),
-            StartRequest {
-                workflow: self.workflow.clone(),
-                prompt: "Write the files".to_owned(),
-                workspace: self.work(),
-                model: None,
-                settings: self.settings.clone(),
-            },
-        )
+        Run::start(self.stage(), self.request())
+    }
+
+    pub(crate) fn request(&self) -> StartRequest {
+        StartRequest {
+            workflow: self.workflow.clone(),
+            prompt: "Write the files".to_owned(),
+            workspace: self.work(),
+            model: None,
+            settings: self.settings.clone(),
+        }
     }
 
     pub(crate) fn resume(&self, dir: &Path) -> Result<(Run, Show), RunError> {
