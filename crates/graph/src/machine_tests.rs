@@ -330,6 +330,19 @@ fn a_fan_runs_every_item_once_and_a_failure_leaves_its_siblings_alone() {
     assert_eq!(**machine.newest().output("fan").unwrap(), outputs);
 }
 
+#[test]
+fn the_outputs_of_a_fan_are_in_the_order_of_its_list() {
+    let graph = Graph::starting_at("fan").node(fan("fan", "list", 9, Ready::Once, single()));
+    let items = ["#10", "#2", "#1"];
+    let list: Vec<Value> = items.iter().map(|id| json!({"id": id})).collect();
+    let (mut machine, _) = start(graph, json!({"list": list}));
+    for id in ["#1", "#10", "#2"] {
+        machine.apply(done(&format!("fan#1[{id}]/work#1"))).unwrap();
+    }
+    let outputs = machine.newest().output("fan").unwrap().as_object().unwrap().clone();
+    assert_eq!(outputs.keys().collect::<Vec<_>>(), items);
+}
+
 fn task(id: &str, blocked_by: &[&str]) -> Value {
     json!({"id": id, "status": "pending", "blockedBy": blocked_by})
 }

@@ -257,16 +257,19 @@ impl Machine {
             let scope = format!("{scope}[{}]", escape(&name));
             self.open_child(place, scope, Some((name, item)));
         }
-        self.end_fan_if_idle(place);
+        self.end_fan_if_idle(place, each);
     }
 
-    fn end_fan_if_idle(&mut self, place: Place) {
-        let Some(Region { inside: Inside::Fan(fan), .. }) = self.region_mut(place) else { return };
+    fn end_fan_if_idle(&mut self, place: Place, each: &Each) {
+        let Some(Region { inside: Inside::Fan(fan), state, .. }) = self.region_mut(place) else {
+            return;
+        };
         if !fan.running.is_empty() {
             return;
         }
         if fan.failed.is_empty() {
-            let outputs = std::mem::take(&mut fan.outputs).into_iter().collect();
+            let list = state.get(each.over.as_str()).and_then(|list| list.as_array());
+            let outputs = fan.take_outputs(list.map_or(&[], Vec::as_slice));
             return self.region_done(place, Value::Object(outputs));
         }
         let failed: Vec<FrameId> = fan.failed.values().copied().collect();
@@ -293,11 +296,25 @@ impl Machine {
     }
 }
 
+/// What an item is called: its id, or else its place in the list.
+fn item_name(place: usize, item: &Value) -> String {
+    item.get("id").and_then(Value::as_str).map_or_else(|| place.to_string(), str::to_owned)
+}
+
 impl Fan {
+    /// The outputs by item, in the order of the list; those of items that left it come last.
+    fn take_outputs(&mut self, list: &[Value]) -> serde_json::Map<String, Value> {
+        let mut left = std::mem::take(&mut self.outputs);
+        let names = list.iter().enumerate().map(|(place, item)| item_name(place, item));
+        let mut ordered: serde_json::Map<String, Value> =
+            names.filter_map(|name| left.remove_entry(&name)).collect();
+        ordered.extend(left);
+        ordered
+    }
+
     fn unread(&mut self, list: &[Value]) -> Option<(String, Value)> {
         let item = list.get(self.read)?;
-        let id = item.get("id").and_then(Value::as_str);
-        let mut name = id.map_or_else(|| self.read.to_string(), str::to_owned);
+        let mut name = item_name(self.read, item);
         if self.started.contains_key(&name) {
             name = format!("{name}~{}", self.read);
         }
