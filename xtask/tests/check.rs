@@ -69,7 +69,7 @@ crates/backend/Cargo.toml:8: backend → indicatif is forbidden: only cli may us
 crates/backend/Cargo.toml:11: backend → session is forbidden: backend must not know workflows, sessions, nor the user interface; it may know event
 crates/event/Cargo.toml:7: event → testing is forbidden: testing may only be a dev-dependency
 crates/graph/Cargo.toml:7: graph → session is forbidden: graph must not do IO, async, clocks or randomness, nor know agents; it may know no other crate
-crates/graph/Cargo.toml:8: graph → uuid is forbidden: graph must not do IO, async, clocks or randomness, nor know agents, and may only use schemars, serde, serde_json, thiserror
+crates/graph/Cargo.toml:8: graph → uuid is forbidden: graph must not do IO, async, clocks or randomness, nor know agents, and may only use jsonschema, schemars, serde, serde_json, thiserror
 crates/session/Cargo.toml:8: session → tokio is forbidden: session must not interpret a workflow, nor be asynchronous
 crates/wizard/Cargo.toml:2: crate `atomic-wizard` has no rule; say in xtask/src/check/rules.rs what it must not do";
     assert_eq!(violations(&fixture("forbidden-edges")), expected);

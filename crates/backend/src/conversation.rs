@@ -55,6 +55,9 @@ pub trait Conversation: Send + Sync {
     /// [`Stop::Interrupted`](atomic_event::Stop::Interrupted).
     fn interrupt(&self) -> BoxFuture<'_, ()>;
 
+    /// Lets the program summarise the conversation, so that it fills less of its window.
+    fn compact(&self) -> BoxFuture<'_, Result<(), BackendError>>;
+
     /// Ends the conversation. When it returns, every process it started is gone.
     fn close(self: Box<Self>) -> BoxFuture<'static, ()>;
 }

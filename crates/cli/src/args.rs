@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use atomic_runner::{OnQuestion, Settings};
+use atomic_runner::{OnQuestion, Settings, StreamMode};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde_json::Value;
 
 /// Drive coding agents through workflows that never lose or repeat finished work
 #[derive(Debug, Parser)]
@@ -30,8 +31,50 @@ pub(crate) enum Command {
     Resume(ResumeArgs),
     /// Answer a question of a session, from anywhere
     Answer(AnswerArgs),
+    /// Make a new session from the beginning of another one, up to a finished step
+    Fork(ForkArgs),
+    /// Find everything that is wrong with a workflow, before it runs
+    Check(CheckArgs),
+    /// Draw a workflow, or a run of one
+    Graph(GraphArgs),
     /// List sessions, or show one
     Sessions(SessionsArgs),
+}
+
+/// Arguments of `check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// Workflows to check: files or names [default: every workflow there is]
+    #[arg(value_name = "FILE|WORKFLOW")]
+    pub(crate) workflows: Vec<String>,
+}
+
+/// Arguments of `graph`.
+#[derive(Debug, Args)]
+pub(crate) struct GraphArgs {
+    /// What to draw: a file, the name of a workflow, or a session (its id, the beginning of it, or
+    /// `last`), which is coloured by how far it has come
+    #[arg(value_name = "FILE|WORKFLOW|SESSION")]
+    pub(crate) what: String,
+    /// How to draw it
+    #[arg(long, value_enum, default_value_t = Format::Tree)]
+    pub(crate) format: Format,
+    /// File to write to [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// How to draw a graph.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Format {
+    /// Lines for the terminal
+    Tree,
+    /// A Mermaid flowchart
+    Mermaid,
+    /// A Graphviz file
+    Dot,
+    /// A picture
+    Svg,
 }
 
 /// Arguments of `demo`.
@@ -50,11 +93,14 @@ pub(crate) struct DemoArgs {
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Workflow to run, such as `ralph`
+    /// Workflow to run: a name such as `ralph`, or a file
     pub(crate) workflow: String,
     /// What to do: a text, or the path of a file that holds it
     #[arg(default_value = "", hide_default_value = true)]
     pub(crate) prompt: String,
+    /// Say how often agents can be launched at most, and start nothing
+    #[arg(long)]
+    pub(crate) plan: bool,
     /// The agent program that does the work
     #[arg(long, env = "ATOMIC_BACKEND", value_name = "NAME", default_value = "script")]
     pub(crate) backend: String,
@@ -96,6 +142,24 @@ pub(crate) struct AnswerArgs {
     pub(crate) output: OutputArgs,
 }
 
+/// Arguments of `fork`.
+#[derive(Debug, Args)]
+pub(crate) struct ForkArgs {
+    /// Session to fork (its id, the beginning of it, or `last`) and the last step to take over,
+    /// such as `review#2`; without a step, the last that finished
+    #[arg(value_name = "SESSION[@STEP]")]
+    pub(crate) place: String,
+    /// Change a value of the state in the new session: JSON, or else a text; may be given several
+    /// times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
+    pub(crate) set: Vec<(String, Value)>,
+    /// Continue the new session at once
+    #[arg(long)]
+    pub(crate) run: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
 /// Arguments of `sessions`.
 #[derive(Debug, Args)]
 pub(crate) struct SessionsArgs {
@@ -125,6 +189,40 @@ pub(crate) struct OutputArgs {
     /// With --json: also what the agents are typing
     #[arg(long, requires = "json")]
     pub(crate) deltas: bool,
+    /// Print what happens as lines of JSON in these modes, in this order, such as updates,values
+    #[arg(long, value_enum, value_name = "MODES", value_delimiter = ',', conflicts_with = "json")]
+    pub(crate) stream: Vec<Stream>,
+}
+
+impl OutputArgs {
+    /// Whether what is printed is for another program to read.
+    pub(crate) fn for_programs(&self) -> bool {
+        self.json || !self.stream.is_empty()
+    }
+
+    /// The modes in which what happens is printed.
+    pub(crate) fn modes(&self) -> Vec<StreamMode> {
+        let mode = |stream: &Stream| match stream {
+            Stream::Values => StreamMode::Values,
+            Stream::Updates => StreamMode::Updates,
+            Stream::Events => StreamMode::Events,
+            Stream::Debug => StreamMode::Debug,
+        };
+        self.stream.iter().map(mode).collect()
+    }
+}
+
+/// What a stream shows.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Stream {
+    /// The whole state each time it has changed
+    Values,
+    /// What each step changes and returns
+    Updates,
+    /// Every fact
+    Events,
+    /// Every fact, what follows from it, and how long things took
+    Debug,
 }
 
 /// How a run is to behave. What is not given is left as it is.
@@ -157,6 +255,9 @@ pub(crate) struct SettingsArgs {
     /// Most tokens to spend [default: no limit]
     #[arg(long, env = "ATOMIC_MAX_TOKENS", value_name = "N")]
     max_tokens: Option<u64>,
+    /// Most launches of an agent [default: no limit]
+    #[arg(long, env = "ATOMIC_MAX_LAUNCHES", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_launches: Option<u64>,
     /// Longest time for the whole run, such as 90s, 30m or 8h [default: no limit]
     #[arg(long, env = "ATOMIC_TIMEOUT", value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
@@ -189,6 +290,7 @@ impl SettingsArgs {
             given.max_review_rounds.unwrap_or(settings.limits.review_rounds);
         settings.max_cost_usd = given.max_cost.or(settings.max_cost_usd);
         settings.max_tokens = given.max_tokens.or(settings.max_tokens);
+        settings.max_launches = given.max_launches.or(settings.max_launches);
         settings.timeout_secs = given.timeout.map(|time| time.as_secs().max(1));
         if let Some(time) = given.turn_timeout {
             settings.turn_timeout_secs = time.as_secs().max(1);
@@ -233,6 +335,17 @@ fn money(text: &str) -> Result<f64, String> {
     amount
         .filter(|amount: &f64| amount.is_finite() && *amount > 0.0)
         .ok_or_else(|| format!("`{text}` is no amount of money; write 5 or 2.50"))
+}
+
+/// `key=value`, where the value is JSON, or else a text.
+fn assignment(text: &str) -> Result<(String, Value), String> {
+    match text.split_once('=').map(|(key, value)| (key.trim(), value)) {
+        Some((key, value)) if !key.is_empty() => {
+            let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
+            Ok((key.to_owned(), value))
+        }
+        _ => Err(format!("`{text}` sets nothing; write key=value")),
+    }
 }
 
 fn wrong_duration(text: &str) -> String {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use atomic_session::{Disk, Index};
 
 /// The folder for everything of ours: `ATOMIC_HOME`, else `.atomic` in the home folder.
-fn folder() -> Option<PathBuf> {
+pub(crate) fn folder() -> Option<PathBuf> {
     let given = std::env::var_os("ATOMIC_HOME").filter(|v| !v.is_empty()).map(PathBuf::from);
     let home = std::env::var_os("HOME").filter(|v| !v.is_empty()).map(PathBuf::from);
     given.or_else(|| Some(home?.join(".atomic")))

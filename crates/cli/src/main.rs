@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod failure;
 mod home;
+mod load;
 mod paint;
 mod show;
 mod stage;
@@ -25,6 +26,9 @@ fn main() -> ExitCode {
         Command::Run(args) => commands::run::run(&args),
         Command::Resume(args) => commands::resume::resume(&args),
         Command::Answer(args) => commands::answer::answer(&args),
+        Command::Fork(args) => commands::fork::fork(&args),
+        Command::Check(args) => commands::check::check(&args),
+        Command::Graph(args) => commands::graph::graph(&args),
         Command::Sessions(args) => match args.command {
             None | Some(SessionsCommand::List) => commands::sessions::list(),
             Some(SessionsCommand::Show { session }) => commands::sessions::show(&session),

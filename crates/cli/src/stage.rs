@@ -25,12 +25,18 @@ pub(crate) fn stage(backend: &str, script: Option<&Path>) -> Result<Stage, Failu
     Ok(Stage {
         clock: clock(),
         backend: backend_by_name(backend, script, &guard)?,
+        entries: atomic_runner::Entries::default(),
         index: home::index(&disk),
-        holder: format!("atomic {}", env!("CARGO_PKG_VERSION")),
+        holder: holder(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         disk,
         guard,
     })
+}
+
+/// Who we are, for those who find a session locked.
+pub(crate) fn holder() -> String {
+    format!("atomic {}", env!("CARGO_PKG_VERSION"))
 }
 
 fn backend_by_name(
@@ -56,13 +62,13 @@ fn backend_by_name(
 }
 
 #[cfg(not(feature = "failpoints"))]
-fn clock() -> Arc<dyn Clock> {
+pub(crate) fn clock() -> Arc<dyn Clock> {
     Arc::new(atomic_runner::SystemClock)
 }
 
 /// In tests the clock can be set ahead: `ATOMIC_TEST_CLOCK_AHEAD` is a number of seconds.
 #[cfg(feature = "failpoints")]
-fn clock() -> Arc<dyn Clock> {
+pub(crate) fn clock() -> Arc<dyn Clock> {
     struct Ahead(i64);
     impl Clock for Ahead {
         fn now(&self) -> atomic_event::Moment {

@@ -90,6 +90,9 @@ pub enum Event {
         attempt: u32,
         /// What it returned.
         result: StepResult,
+        /// The commit the project was at when it ended, for steps that use its files.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        commit: Option<String>,
     },
     /// An attempt at a step failed.
     StepFailed {
@@ -110,6 +113,34 @@ pub enum Event {
         progressed: bool,
         /// What cut it short.
         reason: String,
+    },
+    /// A step was stopped because what it was for had been settled; nothing of it is left.
+    StepCancelled {
+        /// Which step.
+        step: StepId,
+        /// Which attempt of it.
+        attempt: u32,
+    },
+    /// Time that was set for a node is up.
+    TimerFired {
+        /// The visit to that node.
+        step: StepId,
+        /// What the time was set for.
+        timer: Timer,
+    },
+    /// A function of the workflow was evaluated; recorded so that it is not evaluated again.
+    FunctionEvaluated {
+        /// For which step.
+        step: StepId,
+        /// Which function; empty for a condition that could not be evaluated.
+        #[serde(default)]
+        call: String,
+        /// What it returned.
+        #[serde(default, skip_serializing_if = "Value::is_null")]
+        value: Value,
+        /// Why it returned nothing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<StepError>,
     },
     /// A branch was chosen; recorded so that a resumed run chooses the same.
     BranchChosen {
@@ -132,6 +163,9 @@ pub enum Event {
         /// Whether it is Atomic itself that asks, about a step that was cut off.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         about_lost: bool,
+        /// Whether the step is done and asks by a signal.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        by_signal: bool,
     },
     /// The answer is known.
     QuestionAnswered(Answered),
@@ -154,6 +188,10 @@ pub enum Event {
         /// What brought it about.
         reason: String,
     },
+    /// How often agents can be launched at most, from here on, was worked out.
+    LaunchesCertified(Certified),
+    /// The session was made from the beginning of another one, which ends here.
+    SessionForked(Forked),
     /// Something the user should know, said aloud.
     Noted {
         /// What.
@@ -210,6 +248,64 @@ pub struct Created {
     pub settings: Value,
     /// The state the run begins with.
     pub state: Patch,
+    /// Where it comes from.
+    #[serde(flatten)]
+    pub origin: Origin,
+}
+
+/// Where a session comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Origin {
+    /// The session this one was taken from, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<SessionId>,
+    /// The file the workflow was read from, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+}
+
+/// The file a workflow was read from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Source {
+    /// Where it was.
+    pub path: PathBuf,
+    /// What it said.
+    pub text: String,
+}
+
+/// What time was set for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Timer {
+    /// The longest time for what is inside a node.
+    Limit,
+    /// The wait before its next attempt.
+    Rest,
+}
+
+/// The largest number of launches there can be, and what it rests on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Certified {
+    /// Launches of an agent in the whole run; absent when there is no bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launches: Option<u64>,
+    /// Agents at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_once: Option<u64>,
+    /// What is unbounded, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unbounded: Vec<String>,
+}
+
+/// Where a session was taken from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Forked {
+    /// The other session.
+    pub from: SessionId,
+    /// The step after which it was taken.
+    pub step: StepId,
+    /// The last fact of the other one's journal that is part of this one.
+    pub up_to: u64,
 }
 
 /// A session was taken up again.
@@ -247,6 +343,9 @@ pub struct Started {
     /// Which iteration of the run this begins, when it begins one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u64>,
+    /// Whether the lane's next agent starts a new conversation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub clears_context: bool,
 }
 
 /// An answer to a question.

@@ -27,6 +27,22 @@ pub struct Graph {
     /// The largest number of steps at once. Only the outermost graph's counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<u32>,
+    /// How often any one node may be visited while this graph is run once, so that a cycle of
+    /// edges ends; one more fails with the code `ceiling`. Absent means no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_iterations: Option<Count>,
+    /// The longest time for the whole run. Only the outermost graph's counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Where the graph goes on when a node of it fails and has no rule of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catch: Option<NodeId>,
+    /// Whether the first node that fails stops those that run beside it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fail_fast: bool,
+    /// The model for nodes that name none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 /// One place in a graph.
@@ -57,6 +73,19 @@ pub struct Node {
     /// Where a `goto` of this node may lead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<NodeId>,
+    /// The longest time for one attempt; then what is done here is stopped, and it has failed
+    /// with the code `timeout`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// JSON Schema of the state as this node sees it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Value>,
+    /// JSON Schema of what this node returns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// The model, for this node and everything inside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 /// What happens at a node.
@@ -68,7 +97,13 @@ pub enum Kind {
     Work {
         /// What, in the caller's words.
         action: Value,
+        /// Whether every attempt launches an agent, which costs money and is counted.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        launch: bool,
     },
+    /// Nothing is done here; the conditions of the edges that leave it say where to go, and one
+    /// of them must hold.
+    Decision,
     /// A graph inside the graph.
     Subgraph {
         /// The inner graph.
@@ -76,6 +111,12 @@ pub enum Kind {
         /// Whether its changes stay inside; then they are its output instead.
         #[serde(default)]
         isolated: bool,
+        /// Makes the state it begins with; otherwise it sees the state around it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<FunctionId>,
+        /// Makes the changes to the state around it from the state it ended with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<FunctionId>,
     },
     /// A graph that is run again and again.
     Loop {
@@ -90,6 +131,8 @@ pub enum Kind {
     },
     /// A graph that is run for every item of a list in the state.
     Each(Each),
+    /// Several graphs at once.
+    Parallel(Parallel),
 }
 
 fn default_rounds() -> u32 {
@@ -111,6 +154,47 @@ pub struct Each {
     /// Which items may start.
     #[serde(default)]
     pub ready: Ready,
+    /// Whether the first item that fails stops the others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fail_fast: bool,
+}
+
+/// Several graphs at once, and how they come together again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Parallel {
+    /// The graphs, in order of definition.
+    pub branches: Vec<Branch>,
+    /// Which of them are waited for.
+    #[serde(default)]
+    pub strategy: Strategy,
+    /// Whether, where all are waited for, the first that fails stops the others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fail_fast: bool,
+    /// Makes further changes to the state from the outputs of the branches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<FunctionId>,
+}
+
+/// One of several graphs that run at once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Branch {
+    /// Its name, unique among the branches.
+    pub id: NodeId,
+    /// What it does.
+    pub graph: Graph,
+}
+
+/// Which branches are waited for. The others are stopped, and what they changed is dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    /// Every one of them.
+    #[default]
+    All,
+    /// The first that comes to an end, whatever end.
+    Race,
+    /// The first that succeeds.
+    Any,
 }
 
 fn default_item() -> Key {
@@ -162,6 +246,15 @@ pub enum Condition {
         /// What it must be.
         value: Value,
     },
+    /// The output of `node`, as text, contains `text`.
+    Says {
+        /// Whose output.
+        node: NodeId,
+        /// What it must contain.
+        text: String,
+    },
+    /// The other does not hold.
+    Not(Box<Self>),
     /// A function says so.
     Call(FunctionId),
     /// Whatever no condition before it has taken.
@@ -182,6 +275,9 @@ pub struct Retry {
     /// The codes worth another attempt; empty means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub codes: Vec<String>,
+    /// Says whether a failure is worth another attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<FunctionId>,
 }
 
 fn default_factor() -> f64 {
@@ -190,7 +286,7 @@ fn default_factor() -> f64 {
 
 impl Default for Retry {
     fn default() -> Self {
-        Self { attempts: 1, delay_ms: 0, factor: default_factor(), codes: vec![] }
+        Self { attempts: 1, delay_ms: 0, factor: default_factor(), codes: vec![], when: None }
     }
 }
 
@@ -203,8 +299,19 @@ pub enum OnError {
     Abort,
     /// The graph goes on as if the node had returned nothing but its error.
     Skip,
+    /// The same, with these changes to the state.
+    SkipWith(crate::Patch),
     /// The graph goes on at another node.
     Goto(NodeId),
+    /// A function says which of these it is, or that the node is tried again, at most
+    /// [`OnError::ATTEMPTS`] times.
+    Call(FunctionId),
+}
+
+impl OnError {
+    /// How often a node is tried in all when a function keeps asking for it, unless the node
+    /// allows more.
+    pub const ATTEMPTS: u32 = 3;
 }
 
 /// What to do when an attempt was cut off.
@@ -230,6 +337,11 @@ impl Graph {
             reducers: BTreeMap::new(),
             max_steps: None,
             max_concurrency: None,
+            max_iterations: None,
+            timeout_ms: None,
+            catch: None,
+            fail_fast: false,
+            model: None,
         }
     }
 
@@ -288,12 +400,33 @@ impl Node {
             on_revive: None,
             max_visits: None,
             targets: vec![],
+            timeout_ms: None,
+            input_schema: None,
+            output_schema: None,
+            model: None,
         }
     }
 
     /// A node the caller carries out.
     pub fn work(id: impl Into<NodeId>, action: Value) -> Self {
-        Self::new(id, Kind::Work { action })
+        Self::new(id, Kind::Work { action, launch: false })
+    }
+
+    /// A node the caller carries out by launching an agent.
+    pub fn launch(id: impl Into<NodeId>, action: Value) -> Self {
+        Self::new(id, Kind::Work { action, launch: true })
+    }
+
+    /// The graphs inside the node, with the names of branches.
+    pub fn inner(&self) -> Vec<(Option<&NodeId>, &Graph)> {
+        match &self.kind {
+            Kind::Work { .. } | Kind::Decision => vec![],
+            Kind::Subgraph { graph, .. } | Kind::Loop { graph, .. } => vec![(None, graph)],
+            Kind::Each(each) => vec![(None, &each.graph)],
+            Kind::Parallel(parallel) => {
+                parallel.branches.iter().map(|b| (Some(&b.id), &b.graph)).collect()
+            }
+        }
     }
 
     /// Says what the node does.
@@ -342,6 +475,13 @@ impl Node {
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> Self {
         self.retry = retry;
+        self
+    }
+
+    /// Limits the time of one attempt.
+    #[must_use]
+    pub fn timeout_ms(mut self, timeout_ms: u64) -> Self {
+        self.timeout_ms = Some(timeout_ms);
         self
     }
 }

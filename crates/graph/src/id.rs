@@ -112,6 +112,39 @@ impl StepId {
         let (_, item) = inner.split_once('[')?;
         Some(unescape(item.strip_suffix(']')?))
     }
+
+    /// The nodes on the way to this step, from the outermost graph in; the last is its own.
+    pub(crate) fn stops(&self) -> Vec<Stop<'_>> {
+        self.0.split('/').map(Stop::read).collect()
+    }
+}
+
+/// One node on the way to a step, as in `fan#1[#3]` or, where it is run for the second time
+/// because it failed as a whole, `fan#1!2[#3]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stop<'a> {
+    /// The node.
+    pub(crate) node: &'a str,
+    /// What was entered there: an item, a round or a branch.
+    pub(crate) inside: Option<String>,
+}
+
+impl<'a> Stop<'a> {
+    fn read(part: &'a str) -> Self {
+        let (place, inside) = match part.strip_suffix(']').and_then(|open| open.rsplit_once('[')) {
+            Some((place, inside)) => (place, Some(unescape(inside))),
+            None => (part, None),
+        };
+        let visit = without_number(place, '!').unwrap_or(place);
+        Self { node: without_number(visit, '#').unwrap_or(visit), inside }
+    }
+}
+
+/// What is before a mark and a number at the end of `text`.
+fn without_number(text: &str, mark: char) -> Option<&str> {
+    let (before, number) = text.rsplit_once(mark)?;
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then_some(before)
 }
 
 impl fmt::Display for StepId {
@@ -155,5 +188,30 @@ mod tests {
         let inner = StepId::of(&scope, &NodeId::from("work"), 1);
         assert_eq!(inner.node(), "work");
         assert_eq!(inner.item().as_deref(), Some("a/b]%"));
+    }
+
+    #[test]
+    fn a_step_knows_the_nodes_on_its_way() {
+        let table = [
+            ("plan#2", "plan"),
+            ("fan#1[#3]/worker#2", "fan(#3) worker"),
+            ("both#1[left]/a#1", "both(left) a"),
+            ("loop#1[2]/x#1", "loop(2) x"),
+            ("sub#1!2/x#1", "sub x"),
+            ("fan#1!2[a%2Fb%5D!1]/in#3!2[2]/x#1", "fan(a/b]!1) in(2) x"),
+            ("C#/wow!#7", "C# wow!"),
+        ];
+        for (step, expected) in table {
+            let step = StepId::new(step);
+            let shown: Vec<_> = step
+                .stops()
+                .into_iter()
+                .map(|stop| match stop.inside {
+                    Some(inside) => format!("{}({inside})", stop.node),
+                    None => stop.node.to_owned(),
+                })
+                .collect();
+            assert_eq!(shown.join(" "), expected, "{step}");
+        }
     }
 }

@@ -6,18 +6,26 @@
 //!
 //! Start reading at [`Machine::apply`].
 
+pub mod certificate;
+pub mod check;
+pub mod draw;
 mod graph;
 mod id;
 mod machine;
 mod outcome;
 mod program;
 mod reduce;
+mod schema;
 mod state;
 
-pub use graph::{Condition, Count, Each, Edge, Graph, Kind, Node, OnError, OnLost, Ready, Retry};
+pub use check::Problem;
+pub use graph::{
+    Branch, Condition, Count, Each, Edge, Graph, Kind, Node, OnError, OnLost, Parallel, Ready,
+    Retry, Strategy,
+};
 pub use id::{FunctionId, Key, NodeId, StepId};
 pub use machine::{Effect, Input, Machine, Misfit, Start};
-pub use outcome::{How, Patch, StepError, StepResult, code};
-pub use program::{Problem, Program};
+pub use outcome::{Goto, How, Patch, Signal, StepError, StepResult, code};
+pub use program::Program;
 pub use reduce::Reducer;
 pub use state::State;

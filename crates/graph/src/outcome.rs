@@ -20,9 +20,52 @@ pub struct StepResult {
     /// Kept as `outputs[node]`.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub output: Value,
-    /// Where to go instead of following the edges.
+    /// Where to go instead of following the edges: one node, or several at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub goto: Option<NodeId>,
+    pub goto: Option<Goto>,
+    /// What the step tells whoever looks on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signals: Vec<Signal>,
+}
+
+/// Where a step goes instead of following the edges.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Goto {
+    /// One node.
+    One(NodeId),
+    /// Several, in the next superstep.
+    Many(Vec<NodeId>),
+}
+
+impl Goto {
+    /// The nodes.
+    pub fn nodes(&self) -> &[NodeId] {
+        match self {
+            Self::One(node) => std::slice::from_ref(node),
+            Self::Many(nodes) => nodes,
+        }
+    }
+}
+
+/// Something a step tells whoever looks on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Signal {
+    /// What kind; [`Signal::HUMAN`] waits for an answer, all others are only shown.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// One line for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// More of it.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub data: Value,
+}
+
+impl Signal {
+    /// The kind of signal that asks the user and waits for the answer, which becomes the field
+    /// `answer` of the node's output.
+    pub const HUMAN: &str = "human_input_required";
 }
 
 impl StepResult {
@@ -41,7 +84,7 @@ impl StepResult {
     /// Goes to `node` next, whatever the edges say.
     #[must_use]
     pub fn goto(mut self, node: impl Into<NodeId>) -> Self {
-        self.goto = Some(node.into());
+        self.goto = Some(Goto::One(node.into()));
         self
     }
 }
@@ -101,4 +144,16 @@ pub mod code {
     pub const NO_SUCH_NODE: &str = "no_such_node";
     /// A change does not fit the value it changes.
     pub const REDUCER: &str = "reducer";
+    /// It took longer than it may.
+    pub const TIMEOUT: &str = "timeout";
+    /// It was stopped because something beside it failed.
+    pub const CANCELLED: &str = "cancelled";
+    /// None of a decision's conditions holds.
+    pub const NO_ROUTE: &str = "no_route";
+    /// The state does not fit the schema of the node that is to see it.
+    pub const INPUT_SCHEMA: &str = "input_schema";
+    /// What a node returned does not fit its schema.
+    pub const OUTPUT_SCHEMA: &str = "output_schema";
+    /// A function of the workflow failed, or returned something of the wrong shape.
+    pub const FUNCTION: &str = "function";
 }

@@ -3,8 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::Value;
+
+use crate::check::{Code, Known, Place, Problem, Severity, Spans, check, no_uses};
 use crate::reduce::Reducer;
-use crate::{Condition, Graph, Key, Kind, Node, NodeId, OnError};
+use crate::schema::{Schema, Schemas};
+use crate::{Condition, Count, Graph, Key, Node, NodeId, State, StepError, code};
 
 /// A checked graph with all the graphs inside it.
 #[derive(Clone, Debug)]
@@ -18,10 +22,16 @@ pub struct Program {
 pub(crate) struct Plan {
     pub(crate) start: u32,
     pub(crate) nodes: Vec<Node>,
-    pub(crate) bodies: Vec<Option<u32>>,
+    /// The graphs inside each node, by the name of the branch.
+    bodies: Vec<BTreeMap<String, u32>>,
     pub(crate) edges: Vec<PlannedEdge>,
     pub(crate) leaving: Vec<Vec<u32>>,
     pub(crate) reducers: BTreeMap<Key, Reducer>,
+    pub(crate) catch: Option<NodeId>,
+    pub(crate) fail_fast: bool,
+    pub(crate) max_iterations: Option<Count>,
+    pub(crate) model: Option<String>,
+    schemas: Vec<Option<Arc<Schemas>>>,
     index: BTreeMap<NodeId, u32>,
 }
 
@@ -32,26 +42,16 @@ pub(crate) struct PlannedEdge {
     pub(crate) when: Option<Condition>,
 }
 
-/// Something wrong with a graph.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// The node it is about.
-    pub node: NodeId,
-    /// What is wrong and what to do.
-    pub message: String,
-}
-
-impl std::fmt::Display for Problem {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "node `{}`: {}", self.node, self.message)
-    }
-}
-
 impl Program {
-    /// Checks a graph and all graphs inside it; every problem is reported at once.
+    /// Checks a graph and all graphs inside it; every error is reported at once. What is only
+    /// worth a warning, [`check`] says.
     pub fn compile(graph: Graph) -> Result<Arc<Self>, Vec<Problem>> {
-        let mut compiler = Compiler::default();
-        compiler.add(&graph, &BTreeMap::new());
+        let mut problems = check(&graph, &no_uses, &Known::default(), &Spans::default());
+        problems.retain(|problem| problem.severity == Severity::Error);
+        let mut compiler = Compiler { plans: vec![], problems };
+        if compiler.problems.is_empty() {
+            compiler.add(&graph, &BTreeMap::new(), &[]);
+        }
         if compiler.problems.is_empty() {
             Ok(Arc::new(Self { plans: compiler.plans, graph: Arc::new(graph) }))
         } else {
@@ -82,113 +82,108 @@ impl Plan {
         self.leaving[node as usize].iter().map(|edge| (*edge, &self.edges[*edge as usize]))
     }
 
-    /// The conditions to be tried after `node`, in order.
-    pub(crate) fn conditions(&self, node: u32) -> Vec<Condition> {
-        self.leaving(node).filter_map(|(_, edge)| edge.when.clone()).collect()
+    /// The graph that is run inside `node` under this name.
+    pub(crate) fn body(&self, node: u32, name: &str) -> u32 {
+        let bodies = &self.bodies[node as usize];
+        bodies.get(name).or_else(|| bodies.values().next()).copied().unwrap_or(0)
+    }
+
+    /// Whether the state fits what a node expects to see.
+    pub(crate) fn check_input(&self, node: u32, state: &State) -> Result<(), StepError> {
+        let Some(schemas) = &self.schemas[node as usize] else { return Ok(()) };
+        let Some(schema) = &schemas.input else { return Ok(()) };
+        schema.check(&state.to_value()).map_err(|problem| {
+            let id = &self.node(node).id;
+            let message = format!("the state does not fit the input schema of `{id}`: {problem}");
+            StepError::new(code::INPUT_SCHEMA, message)
+        })
+    }
+
+    /// Whether what a node returned fits.
+    pub(crate) fn check_output(&self, node: u32, output: &Value) -> Result<(), StepError> {
+        let Some(schemas) = &self.schemas[node as usize] else { return Ok(()) };
+        let Some(schema) = &schemas.output else { return Ok(()) };
+        schema.check(output).map_err(|problem| {
+            let id = &self.node(node).id;
+            let message = format!("what `{id}` returned does not fit its output schema: {problem}");
+            StepError::new(code::OUTPUT_SCHEMA, message)
+        })
     }
 }
 
-#[derive(Default)]
 struct Compiler {
     plans: Vec<Plan>,
     problems: Vec<Problem>,
 }
 
 impl Compiler {
-    fn problem(&mut self, node: &NodeId, message: String) {
-        self.problems.push(Problem { node: node.clone(), message });
-    }
-
-    /// Adds a graph and the ones inside it; returns its number.
-    fn add(&mut self, graph: &Graph, inherited: &BTreeMap<Key, Reducer>) -> u32 {
+    /// Adds a sound graph and the ones inside it; returns its number.
+    fn add(&mut self, graph: &Graph, around: &BTreeMap<Key, Reducer>, path: &[NodeId]) -> u32 {
         let number = u32::try_from(self.plans.len()).unwrap_or(u32::MAX);
-        let mut reducers = inherited.clone();
-        reducers.extend(graph.reducers.iter().map(|(key, reducer)| (key.clone(), *reducer)));
-
-        let mut index = BTreeMap::new();
-        for (place, node) in (0u32..).zip(&graph.nodes) {
-            if index.insert(node.id.clone(), place).is_some() {
-                self.problem(&node.id, "the id is used twice; rename one of them".to_owned());
-            }
-        }
-        let start = self.known(&index, &graph.start, &graph.start, "the start node").unwrap_or(0);
+        let mut reducers = around.clone();
+        reducers.extend(graph.reducers.clone());
+        let index: BTreeMap<NodeId, u32> =
+            graph.nodes.iter().map(|node| node.id.clone()).zip(0u32..).collect();
         let mut plan = Plan {
-            start,
+            start: index.get(&graph.start).copied().unwrap_or(0),
             nodes: graph.nodes.clone(),
-            bodies: vec![None; graph.nodes.len()],
+            bodies: vec![BTreeMap::new(); graph.nodes.len()],
             edges: vec![],
             leaving: vec![vec![]; graph.nodes.len()],
             reducers: reducers.clone(),
+            catch: graph.catch.clone(),
+            fail_fast: graph.fail_fast,
+            max_iterations: graph.max_iterations.clone(),
+            model: graph.model.clone(),
+            schemas: graph.nodes.iter().map(|node| self.schemas(node, path)).collect(),
             index,
         };
-        self.add_edges(graph, &mut plan);
-        self.check_jumps(graph, &plan.index);
+        plan.add_edges(graph);
         self.plans.push(plan);
 
         for (place, node) in graph.nodes.iter().enumerate() {
-            let body = match &node.kind {
-                Kind::Work { .. } => continue,
-                Kind::Loop { until: None, max_rounds: 0, graph } => {
-                    let message = "a loop without a limit needs an `until`".to_owned();
-                    self.problem(&node.id, message);
-                    graph
-                }
-                Kind::Subgraph { graph, .. } | Kind::Loop { graph, .. } => graph,
-                Kind::Each(each) => &each.graph,
-            };
-            let body = self.add(body, &reducers);
-            self.plans[number as usize].bodies[place] = Some(body);
+            for (branch, inner) in node.inner() {
+                let path: Vec<NodeId> =
+                    path.iter().chain([&node.id]).chain(branch).cloned().collect();
+                let name = branch.map_or("", NodeId::as_str).to_owned();
+                let body = self.add(inner, &reducers, &path);
+                self.plans[number as usize].bodies[place].insert(name, body);
+            }
         }
         number
     }
 
-    fn add_edges(&mut self, graph: &Graph, plan: &mut Plan) {
+    fn schemas(&mut self, node: &Node, path: &[NodeId]) -> Option<Arc<Schemas>> {
+        if node.input_schema.is_none() && node.output_schema.is_none() {
+            return None;
+        }
+        let mut read = |schema: &Option<Value>, part: &str| {
+            let problem = match Schema::read(schema.as_ref()?) {
+                Ok(schema) => return Some(schema),
+                Err(problem) => problem,
+            };
+            let path = path.iter().chain([&node.id]).cloned().collect();
+            let place = Place { path, part: Some(part.to_owned()), span: None };
+            let remedy = "write a JSON Schema, or leave it out";
+            self.problems.push(Problem::new(Code::BAD_SCHEMA, place, problem, remedy));
+            None
+        };
+        let input = read(&node.input_schema, "input_schema");
+        let output = read(&node.output_schema, "output_schema");
+        Some(Arc::new(Schemas { input, output }))
+    }
+}
+
+impl Plan {
+    fn add_edges(&mut self, graph: &Graph) {
         for edge in &graph.edges {
-            let from: Vec<u32> = edge
-                .from
-                .iter()
-                .filter_map(|from| self.known(&plan.index, from, from, "the start of an edge"))
-                .collect();
-            let Some(first) = edge.from.first() else {
-                self.problem(&edge.to, "an edge to it comes from nowhere".to_owned());
-                continue;
-            };
-            let to = self.known(&plan.index, &edge.to, first, "the target of an edge");
-            let (Some(to), true) = (to, from.len() == edge.from.len()) else { continue };
-            let number = u32::try_from(plan.edges.len()).unwrap_or(u32::MAX);
+            let from: Vec<u32> = edge.from.iter().filter_map(|from| self.find(from)).collect();
+            let Some(to) = self.find(&edge.to) else { continue };
+            let number = u32::try_from(self.edges.len()).unwrap_or(u32::MAX);
             for node in &from {
-                plan.leaving[*node as usize].push(number);
+                self.leaving[*node as usize].push(number);
             }
-            plan.edges.push(PlannedEdge { from, to, when: edge.when.clone() });
+            self.edges.push(PlannedEdge { from, to, when: edge.when.clone() });
         }
-    }
-
-    fn check_jumps(&mut self, graph: &Graph, index: &BTreeMap<NodeId, u32>) {
-        for node in &graph.nodes {
-            let on_error = match &node.on_error {
-                OnError::Goto(target) => Some(target),
-                OnError::Abort | OnError::Skip => None,
-            };
-            for target in node.targets.iter().chain(on_error).chain(&node.on_revive) {
-                let _ = self.known(index, target, &node.id, "the target of a jump");
-            }
-        }
-    }
-
-    fn known(
-        &mut self,
-        index: &BTreeMap<NodeId, u32>,
-        wanted: &NodeId,
-        at: &NodeId,
-        role: &str,
-    ) -> Option<u32> {
-        let found = index.get(wanted).copied();
-        if found.is_none() {
-            let known: Vec<_> = index.keys().map(NodeId::as_str).collect();
-            let message =
-                format!("{role}, `{wanted}`, does not exist; there are: {}", known.join(", "));
-            self.problem(at, message);
-        }
-        found
     }
 }

@@ -4,8 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::FunctionId;
+
 /// A rule for combining a value with a change to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Reducer {
     /// The change is the new value.
@@ -30,15 +32,22 @@ pub enum Reducer {
     And,
     /// The change, unless it is null.
     IfDefined,
+    /// As [`Reducer::MergeById`], by another field.
+    MergeBy(String),
+    /// A function of the workflow combines the two.
+    Call(FunctionId),
 }
 
 impl Reducer {
-    /// Combines; the error says what does not fit.
-    pub(crate) fn reduce(self, old: Option<&Value>, change: &Value) -> Result<Value, String> {
-        let Some(old) = old.filter(|old| !old.is_null()) else {
-            return match self {
-                Self::Concat if !change.is_array() => Ok(Value::Array(vec![change.clone()])),
-                Self::MergeById => merge_by_id(&[], change),
+    /// Combines `change` with `value` in place, so that a list that grows step by step is not
+    /// copied at every step; the error says what does not fit, and then nothing is changed.
+    /// A function is the caller's to evaluate: here the change is taken as it is.
+    pub(crate) fn reduce(&self, value: &mut Value, change: &Value) -> Result<(), String> {
+        if value.is_null() {
+            *value = match self {
+                Self::Concat if !change.is_array() => Value::Array(vec![change.clone()]),
+                Self::MergeById => merge_by(vec![], change, "id")?,
+                Self::MergeBy(field) => merge_by(vec![], change, field)?,
                 Self::Replace
                 | Self::Concat
                 | Self::Merge
@@ -47,18 +56,63 @@ impl Reducer {
                 | Self::Sum
                 | Self::Or
                 | Self::And
-                | Self::IfDefined => Ok(change.clone()),
+                | Self::IfDefined
+                | Self::Call(_) => change.clone(),
             };
+            return Ok(());
+        }
+        match self {
+            Self::Concat => return concat(value, change),
+            Self::Merge => return merge(value, change),
+            Self::MergeById => return merge_list_by(value, change, "id"),
+            Self::MergeBy(field) => return merge_list_by(value, change, field),
+            Self::IfDefined if change.is_null() => return Ok(()),
+            Self::Replace
+            | Self::IfDefined
+            | Self::Max
+            | Self::Min
+            | Self::Sum
+            | Self::Or
+            | Self::And
+            | Self::Call(_) => {}
+        }
+        *value = self.combined(value, change)?;
+        Ok(())
+    }
+
+    /// Whether `change` can be combined with `value`, without doing it.
+    pub(crate) fn accepts(&self, value: &Value, change: &Value) -> Result<(), String> {
+        let by_field = |field: &str| {
+            if !value.is_array() && !value.is_null() {
+                return Err(misfit("mergeById", value, change));
+            }
+            rows(change, field).map(drop)
         };
         match self {
-            Self::Replace => Ok(change.clone()),
-            Self::IfDefined => Ok(if change.is_null() { old.clone() } else { change.clone() }),
-            Self::Concat => concat(old, change),
-            Self::Merge => merge(old, change),
-            Self::MergeById => {
-                let list = old.as_array().ok_or_else(|| misfit("mergeById", old, change))?;
-                merge_by_id(list, change)
+            Self::MergeById => by_field("id"),
+            Self::MergeBy(field) => by_field(field),
+            _ if value.is_null() => Ok(()),
+            Self::Concat if !value.is_array() => Err(misfit("concat", value, change)),
+            Self::Merge if !(value.is_object() && change.is_object()) => {
+                Err(misfit("merge", value, change))
             }
+            Self::Concat | Self::Merge | Self::Replace | Self::IfDefined | Self::Call(_) => Ok(()),
+            Self::Max | Self::Min | Self::Sum | Self::Or | Self::And => {
+                self.combined(value, change).map(drop)
+            }
+        }
+    }
+
+    /// The small values, which are simply replaced.
+    fn combined(&self, old: &Value, change: &Value) -> Result<Value, String> {
+        match self {
+            Self::Replace
+            | Self::IfDefined
+            | Self::Call(_)
+            | Self::Concat
+            | Self::Merge
+            | Self::MergeById
+            | Self::MergeBy(_) => Ok(change.clone()),
             Self::Max => number(old, change, "max", |a, b| if b > a { change } else { old }),
             Self::Min => number(old, change, "min", |a, b| if b < a { change } else { old }),
             Self::Sum => sum(old, change),
@@ -83,37 +137,58 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-fn concat(old: &Value, change: &Value) -> Result<Value, String> {
-    let mut list = old.as_array().ok_or_else(|| misfit("concat", old, change))?.clone();
+fn concat(list: &mut Value, change: &Value) -> Result<(), String> {
+    let Value::Array(list) = list else { return Err(misfit("concat", list, change)) };
     match change {
         Value::Array(more) => list.extend(more.iter().cloned()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
             list.push(change.clone());
         }
     }
-    Ok(Value::Array(list))
+    Ok(())
 }
 
-fn merge(old: &Value, change: &Value) -> Result<Value, String> {
-    let (Value::Object(old), Value::Object(change)) = (old, change) else {
-        return Err(misfit("merge", old, change));
-    };
-    let mut all = old.clone();
-    all.extend(change.iter().map(|(key, value)| (key.clone(), value.clone())));
-    Ok(Value::Object(all))
+fn merge(all: &mut Value, change: &Value) -> Result<(), String> {
+    match (all, change) {
+        (Value::Object(all), Value::Object(change)) => {
+            all.extend(change.iter().map(|(key, value)| (key.clone(), value.clone())));
+            Ok(())
+        }
+        (old, change) => Err(misfit("merge", old, change)),
+    }
 }
 
 const AFTER: &str = "$after";
 
-fn merge_by_id(old: &[Value], change: &Value) -> Result<Value, String> {
-    let changes = change.as_array().ok_or_else(|| misfit("mergeById", &old.into(), change))?;
-    let mut list = old.to_vec();
-    for change in changes {
-        let fields = change.as_object().ok_or_else(|| {
-            format!("`mergeById` needs objects with an `id`, not {}", kind(change))
+fn merge_list_by(value: &mut Value, change: &Value, field: &str) -> Result<(), String> {
+    let Value::Array(list) = value else { return Err(misfit("mergeById", value, change)) };
+    rows(change, field)?;
+    *value = merge_by(std::mem::take(list), change, field)?;
+    Ok(())
+}
+
+/// The rows of a change, when every one of them can be told by its `field`.
+fn rows<'c>(change: &'c Value, field: &str) -> Result<&'c [Value], String> {
+    let rows =
+        change.as_array().ok_or_else(|| misfit("mergeById", &Value::Array(vec![]), change))?;
+    for row in rows {
+        let fields = row.as_object().ok_or_else(|| {
+            format!("`mergeById` needs objects with an `{field}`, not {}", kind(row))
         })?;
-        let id = fields.get("id").ok_or("`mergeById` needs an `id` in every object")?;
-        if let Some(known) = position(&list, id) {
+        if !fields.contains_key(field) {
+            return Err(format!("`mergeById` needs an `{field}` in every object"));
+        }
+    }
+    Ok(rows)
+}
+
+fn merge_by(mut list: Vec<Value>, change: &Value, field: &str) -> Result<Value, String> {
+    let place = |list: &[Value], id: Option<&Value>| {
+        list.iter().position(|row| id.is_some() && row.get(field) == id)
+    };
+    for change in rows(change, field)? {
+        let Value::Object(fields) = change else { continue };
+        if let Some(known) = place(&list, fields.get(field)) {
             if let Some(Value::Object(row)) = list.get_mut(known) {
                 row.extend(fields.iter().map(|(key, value)| (key.clone(), value.clone())));
                 row.remove(AFTER);
@@ -121,15 +196,12 @@ fn merge_by_id(old: &[Value], change: &Value) -> Result<Value, String> {
             continue;
         }
         let mut row: Map<_, _> = fields.clone();
-        let after = row.remove(AFTER).and_then(|after| position(&list, &after));
+        let after = row.remove(AFTER);
+        let after = after.and_then(|after| place(&list, Some(&after)));
         let at = after.map_or(list.len(), |after| after + 1);
         list.insert(at, Value::Object(row));
     }
     Ok(Value::Array(list))
-}
-
-fn position(list: &[Value], id: &Value) -> Option<usize> {
-    list.iter().position(|row| row.get("id") == Some(id))
 }
 
 fn number<'v>(
@@ -209,7 +281,8 @@ mod tests {
             (Reducer::IfDefined, json!(1), Value::Null, Ok(json!(1))),
         ];
         for (reducer, old, change, expected) in table {
-            let got = reducer.reduce(Some(&old), &change);
+            let mut value = old.clone();
+            let got = reducer.reduce(&mut value, &change).map(|()| value);
             assert_eq!(got, expected.map_err(str::to_owned), "{reducer:?} {old} {change}");
         }
     }

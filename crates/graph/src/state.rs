@@ -3,7 +3,7 @@
 //! A state is a thin layer over the one it was made from. Handing it to a running step, or giving
 //! every item of a fan its own, copies a pointer; a change copies only the layer it is made in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -79,17 +79,33 @@ impl State {
         reducers: &BTreeMap<Key, Reducer>,
     ) -> Result<(), String> {
         for (key, changes) in &changes.0 {
-            let reducer = reducers.get(key).copied().unwrap_or_default();
+            let reducer = reducers.get(key);
             for change in changes {
-                let new = if reducer == Reducer::Replace {
-                    Arc::clone(change)
-                } else {
-                    Arc::new(self.reduced(key, reducer, change)?)
-                };
-                self.keys.insert(key.clone(), new);
+                self.change(key, reducer, change)?;
             }
         }
         Ok(())
+    }
+
+    /// Applies one change.
+    pub(crate) fn change(
+        &mut self,
+        key: &Key,
+        reducer: Option<&Reducer>,
+        change: &Arc<Value>,
+    ) -> Result<(), String> {
+        let Some(reducer) = reducer.filter(|reducer| **reducer != Reducer::Replace) else {
+            self.keys.insert(key.clone(), Arc::clone(change));
+            return Ok(());
+        };
+        // Taken out, it is usually held by nobody else, and then it is changed in place.
+        let mut value = match self.keys.remove(key) {
+            Some(value) => value,
+            None => self.get(key.as_str()).cloned().unwrap_or_default(),
+        };
+        let changed = reducer.reduce(Arc::make_mut(&mut value), change);
+        self.keys.insert(key.clone(), value);
+        changed.map_err(|problem| format!("key `{key}`: {problem}"))
     }
 
     /// Whether a patch would fit; the error names the key.
@@ -99,17 +115,28 @@ impl State {
         reducers: &BTreeMap<Key, Reducer>,
     ) -> Result<(), String> {
         for (key, change) in patch {
-            let reducer = reducers.get(key).copied().unwrap_or_default();
-            if reducer != Reducer::Replace {
-                self.reduced(key, reducer, change)?;
+            if let Some(reducer) = reducers.get(key) {
+                let old = self.get(key.as_str()).map(AsRef::as_ref);
+                let fits = reducer.accepts(old.unwrap_or(&Value::Null), change);
+                fits.map_err(|problem| format!("key `{key}`: {problem}"))?;
             }
         }
         Ok(())
     }
 
-    fn reduced(&self, key: &Key, reducer: Reducer, change: &Value) -> Result<Value, String> {
-        let old = self.get(key.as_str()).map(AsRef::as_ref);
-        reducer.reduce(old, change).map_err(|problem| format!("key `{key}`: {problem}"))
+    /// Drops from a patch what was only handed back, so that `{...state, x}` changes only `x`.
+    ///
+    /// A list or an object that equals what is there was handed back. A number, a text or a
+    /// boolean may equal it by chance (a counter that goes up by one each time), so those are
+    /// dropped only from a patch that has every key of the state.
+    pub fn trim(&self, patch: &mut Patch) {
+        let mut keys = self.layers().flat_map(|layer| layer.keys.keys());
+        let whole = patch.len() > 1 && keys.all(|key| patch.contains_key(key));
+        patch.retain(|key, value| {
+            let large = value.is_array() || value.is_object();
+            let equal = self.get(key.as_str()).map(AsRef::as_ref) == Some(&*value);
+            !(equal && (large || whole))
+        });
     }
 
     fn layers(&self) -> impl Iterator<Item = &Self> {
@@ -120,11 +147,16 @@ impl State {
 /// Changes to a state, by key, in order. What a later change replaces is not kept, so that a loop
 /// does not remember every round it ran.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Changes(pub(crate) BTreeMap<Key, Vec<Arc<Value>>>);
+pub(crate) struct Changes(pub(crate) BTreeMap<Key, VecDeque<Arc<Value>>>);
 
 impl From<Patch> for Changes {
     fn from(patch: Patch) -> Self {
-        Self(patch.into_iter().map(|(key, value)| (key, vec![Arc::new(value)])).collect())
+        Self(
+            patch
+                .into_iter()
+                .map(|(key, value)| (key, VecDeque::from([Arc::new(value)])))
+                .collect(),
+        )
     }
 }
 
@@ -132,21 +164,42 @@ impl Changes {
     /// Adds later changes. `reducers` are those of the state they will be applied to.
     pub(crate) fn add(&mut self, later: Self, reducers: &BTreeMap<Key, Reducer>) {
         for (key, mut later) in later.0 {
-            let replaces = reducers.get(&key).copied().unwrap_or_default() == Reducer::Replace;
+            let replaces = reducers.get(&key).is_none_or(|reducer| *reducer == Reducer::Replace);
             let known = self.0.entry(key).or_default();
             if replaces {
                 known.clear();
-                known.extend(later.pop());
+                known.extend(later.pop_back());
             } else {
                 known.append(&mut later);
             }
         }
     }
-}
 
-/// Drops what a step returned unchanged, so that `{...state, x}` changes only `x`.
-pub(crate) fn trim(patch: &mut Patch, input: &State) {
-    patch.retain(|key, value| input.get(key.as_str()).map(AsRef::as_ref) != Some(&*value));
+    /// Adds one later change.
+    pub(crate) fn push(&mut self, key: Key, change: Arc<Value>, reducers: &BTreeMap<Key, Reducer>) {
+        let replaces = reducers.get(&key).is_none_or(|reducer| *reducer == Reducer::Replace);
+        let known = self.0.entry(key).or_default();
+        if replaces {
+            known.clear();
+        }
+        known.push_back(change);
+    }
+
+    /// Puts a change back that was taken out.
+    pub(crate) fn put_back(&mut self, key: Key, change: Arc<Value>) {
+        self.0.entry(key).or_default().push_front(change);
+    }
+
+    /// Takes the next change out.
+    pub(crate) fn pop(&mut self) -> Option<(Key, Arc<Value>)> {
+        let mut first = self.0.first_entry()?;
+        let key = first.key().clone();
+        let change = first.get_mut().pop_front();
+        if first.get().is_empty() {
+            first.remove();
+        }
+        change.map(|change| (key, change))
+    }
 }
 
 #[cfg(test)]
@@ -155,7 +208,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{Changes, State, trim};
+    use super::{Changes, State};
     use crate::{Patch, Reducer};
 
     fn patch(value: serde_json::Value) -> Patch {
@@ -172,11 +225,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_returned_unchanged_is_not_a_change() {
+    fn what_is_handed_back_is_not_a_change() {
         let input = State::new(patch(json!({"list": [1], "n": 1})));
-        let mut returned = patch(json!({"list": [1], "n": 2, "new": null}));
-        trim(&mut returned, &input);
-        assert_eq!(returned, patch(json!({"n": 2, "new": null})));
+        let table = [
+            // The whole state with something new in it.
+            (json!({"list": [1], "n": 1, "x": 2}), json!({"x": 2})),
+            (json!({"list": [1], "n": 2, "new": null}), json!({"n": 2, "new": null})),
+            // A list that is handed back, and a number that is the same by chance.
+            (json!({"list": [1]}), json!({})),
+            (json!({"n": 1}), json!({"n": 1})),
+        ];
+        for (returned, expected) in table {
+            let mut changes = patch(returned.clone());
+            input.trim(&mut changes);
+            assert_eq!(changes, patch(expected), "{returned}");
+        }
     }
 
     #[test]

@@ -3,20 +3,32 @@
 use std::collections::BTreeMap;
 
 use atomic_event::{
-    Answer, ConversationId, Ending, Event, How, Moment, Question, QuestionId, Report, StepId,
+    Answer, ConversationId, Ending, Event, How, Moment, Question, QuestionId, Report, Started,
+    StepId,
 };
+use atomic_graph::Graph;
 use atomic_session::SessionStatus;
 use serde::{Deserialize, Serialize};
+
+use crate::lane::{Loops, scope};
 
 /// Everything a run has to remember, folded from facts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Book {
     pub(crate) status: SessionStatus,
+    /// Whether it was made from another session and nobody has worked on it yet.
+    #[serde(default)]
+    pub(crate) forked: bool,
     pub(crate) created_at: Option<Moment>,
     pub(crate) last: Option<Moment>,
     pub(crate) open: BTreeMap<StepId, OpenStep>,
-    /// The conversation each lane shares, by its scope.
+    #[serde(default)]
+    pub(crate) loops: Loops,
+    /// The conversation each lane shares.
     pub(crate) lanes: BTreeMap<String, ConversationId>,
+    /// How full that is, and how large its window.
+    #[serde(default)]
+    pub(crate) contexts: BTreeMap<String, (u64, u64)>,
     pub(crate) questions: BTreeMap<QuestionId, Asked>,
     pub(crate) asked_so_far: u64,
     pub(crate) iteration: u64,
@@ -41,6 +53,8 @@ pub(crate) struct Asked {
     pub(crate) step: StepId,
     pub(crate) question: Question,
     pub(crate) about_lost: bool,
+    #[serde(default)]
+    pub(crate) by_signal: bool,
     pub(crate) answer: Option<Answer>,
     pub(crate) delivered: bool,
 }
@@ -59,10 +73,13 @@ impl Default for Book {
     fn default() -> Self {
         Self {
             status: SessionStatus::Running,
+            forked: false,
             created_at: None,
             last: None,
             open: BTreeMap::new(),
+            loops: Loops::default(),
             lanes: BTreeMap::new(),
+            contexts: BTreeMap::new(),
             questions: BTreeMap::new(),
             asked_so_far: 0,
             iteration: 0,
@@ -72,18 +89,21 @@ impl Default for Book {
     }
 }
 
-/// The lane a step is in: the graph it belongs to.
-pub(crate) fn lane(step: &StepId) -> &str {
-    step.as_str().rsplit_once('/').map_or("", |(scope, _)| scope)
-}
-
 impl Book {
     /// Takes in one fact.
     pub(crate) fn learn(&mut self, event: &Event, at: Moment) {
         self.last = Some(at);
         match event {
-            Event::SessionCreated(_) => self.created_at = Some(at),
-            Event::SessionResumed(_) => self.status = SessionStatus::Running,
+            Event::SessionCreated(created) => {
+                self.created_at = Some(at);
+                if let Ok(graph) = Graph::deserialize(&created.graph) {
+                    self.loops = Loops::of(&graph);
+                }
+            }
+            Event::SessionResumed(_) => {
+                self.status = SessionStatus::Running;
+                self.forked = false;
+            }
             Event::RunPaused { .. } => self.status = SessionStatus::Paused,
             Event::RunWaiting { .. } => self.status = SessionStatus::Waiting,
             Event::RunFinished { ending } => {
@@ -92,42 +112,30 @@ impl Book {
                     Ending::Failed { .. } => SessionStatus::Failed,
                 };
             }
-            Event::StepStarted(started) => {
-                // A step that is continued keeps its conversation until it is open again.
-                let before =
-                    self.open.remove(&started.step).filter(|_| started.how == How::Continued);
-                let open = OpenStep {
-                    attempt: started.attempt,
-                    agent: started.agent.is_some(),
-                    conversation: before.and_then(|before| before.conversation),
-                    progressed: false,
-                };
-                self.open.insert(started.step.clone(), open);
-                if let Some(iteration) = started.iteration {
-                    self.iteration = iteration;
-                    self.iterations.insert(lane(&started.step).to_owned(), iteration);
-                }
-            }
-            Event::StepFinished { step, .. } | Event::StepFailed { step, .. } => {
+            Event::StepStarted(started) => self.learn_start(started),
+            Event::StepFinished { step, .. }
+            | Event::StepFailed { step, .. }
+            | Event::StepCancelled { step, .. } => {
                 self.open.remove(step);
                 self.questions.retain(|_, asked| asked.step != *step);
             }
             Event::ConversationOpened { step, conversation, shared, .. } => {
                 if *shared {
-                    self.lanes.insert(lane(step).to_owned(), conversation.clone());
+                    self.lanes.insert(self.loops.lane(step).to_owned(), conversation.clone());
                 }
                 if let Some(open) = self.open.get_mut(step) {
                     open.conversation = Some(conversation.clone());
                 }
             }
             Event::StepReported { step, report, .. } => self.learn_report(step, report),
-            Event::QuestionAsked { id, step, question, about_lost } => {
+            Event::QuestionAsked { id, step, question, about_lost, by_signal } => {
                 self.asked_so_far += 1;
                 let (step, question) = (step.clone(), question.clone());
                 let asked = Asked {
                     step,
                     question,
                     about_lost: *about_lost,
+                    by_signal: *by_signal,
                     answer: None,
                     delivered: false,
                 };
@@ -143,7 +151,17 @@ impl Book {
                     asked.delivered = true;
                 }
             }
+            // The conversations belong to the other session: nothing is continued in them.
+            Event::SessionForked(_) => {
+                self.forked = true;
+                self.lanes.clear();
+                self.contexts.clear();
+                self.open.values_mut().for_each(|open| open.conversation = None);
+            }
             Event::StepLost { .. }
+            | Event::TimerFired { .. }
+            | Event::FunctionEvaluated { .. }
+            | Event::LaunchesCertified(_)
             | Event::BranchChosen { .. }
             | Event::Instructed { .. }
             | Event::StatePatched { .. }
@@ -152,17 +170,53 @@ impl Book {
         }
     }
 
+    fn learn_start(&mut self, started: &Started) {
+        if started.clears_context {
+            let lane = self.loops.lane(&started.step);
+            self.lanes.remove(lane);
+            self.contexts.remove(lane);
+        }
+        // A step that is continued keeps its conversation until it is open again.
+        let before = self.open.remove(&started.step).filter(|_| started.how == How::Continued);
+        let open = OpenStep {
+            attempt: started.attempt,
+            agent: started.agent.is_some(),
+            conversation: before.and_then(|before| before.conversation),
+            progressed: false,
+        };
+        self.open.insert(started.step.clone(), open);
+        if let Some(iteration) = started.iteration {
+            self.iteration = iteration;
+            self.iterations.insert(scope(&started.step).to_owned(), iteration);
+        }
+    }
+
     fn learn_report(&mut self, step: &StepId, report: &Report) {
         if let Some(open) = self.open.get_mut(step) {
             open.progressed = true;
         }
         if let Report::Spent(usage) = report {
+            let known = usage.context_tokens.zip(usage.context_window);
+            if let Some(context) = known.filter(|_| self.is_shared(step)) {
+                self.contexts.insert(self.loops.lane(step).to_owned(), context);
+            }
             self.spent.tokens += usage.input_tokens + usage.output_tokens;
             match usage.cost_usd {
                 Some(cost) => *self.spent.cost_usd.get_or_insert(0.0) += cost,
                 None => self.spent.cost_unknown = true,
             }
         }
+    }
+
+    /// The conversation a step's lane shares.
+    pub(crate) fn conversation(&self, step: &StepId) -> Option<&ConversationId> {
+        self.lanes.get(self.loops.lane(step))
+    }
+
+    /// Whether a step works in the conversation its lane shares.
+    fn is_shared(&self, step: &StepId) -> bool {
+        let own = self.open.get(step).and_then(|open| open.conversation.as_ref());
+        own.is_some() && own == self.conversation(step)
     }
 
     /// The questions nobody has answered, oldest first.

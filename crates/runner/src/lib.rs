@@ -6,8 +6,16 @@
 //!
 //! Start reading at [`Run::drive`]; `record.rs` is the heart of it.
 
+mod begin;
 mod book;
+mod certificate;
+mod commit;
+mod entries;
+mod evaluate;
+mod fork;
+mod front;
 mod gates;
+mod lane;
 mod perform;
 mod project;
 mod prompt;
@@ -17,10 +25,18 @@ mod resume;
 mod run;
 mod settings;
 mod stage;
+mod stream;
+mod task_file;
+mod timer;
 
+pub use certificate::{planned, refuse_too_many};
+pub use entries::Entries;
+pub use fork::{Fork, ForkRequest, ForkTools, SetKey, fork};
+pub use front::{Show, Shown};
 pub use gates::found_gates;
 pub use prompt::{PromptError, read_prompt};
 pub use resume::ResumeOptions;
-pub use run::{Ended, Outcome, Run, RunError, Show, Shown, StartRequest};
+pub use run::{Ended, Outcome, Run, RunError, StartRequest};
 pub use settings::{OnQuestion, Settings};
 pub use stage::{Clock, Stage, SystemClock};
+pub use stream::StreamMode;

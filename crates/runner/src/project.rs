@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use atomic_event::{Event, Moment};
+use atomic_event::{Created, Event, Moment};
+use atomic_graph::State;
 use atomic_session::{SessionStatus, SessionSummary, TaskCount, TaskRow, TaskStatus};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::book::{Book, lane};
+use crate::book::Book;
+use crate::lane::scope;
 use crate::run::{Run, RunError};
 
 /// The summary is written at most this often, because writing it costs more than a step does.
@@ -54,28 +56,10 @@ impl Run {
     pub(crate) fn project_all(&mut self) -> Result<(), RunError> {
         self.project_tasks()?;
         self.projection.due = None;
-        let (Some(created_at), Some(last_updated)) = (self.book.created_at, self.book.last) else {
-            return Ok(());
-        };
-        let created = &self.created;
-        let spent = self.book.spent;
-        let summary = SessionSummary {
-            session_id: created.session.clone(),
-            workflow: created.workflow.clone(),
-            prompt: created.prompt.clone(),
-            original_prompt: created.original_prompt.clone(),
-            status: self.book.status,
-            created_at,
-            last_updated,
-            iteration: self.book.iteration,
-            backend: created.backend.clone(),
-            model: created.model.clone(),
-            tasks: self.projection.count,
-            cost_usd: spent.cost_usd.filter(|_| !spent.cost_unknown),
-            pr_url: None,
-            pr_branch: None,
-        };
-        Ok(self.session.write_summary(&summary)?)
+        match summary(&self.created, &self.book, self.projection.count) {
+            Some(summary) => Ok(self.session.write_summary(&summary)?),
+            None => Ok(()),
+        }
     }
 
     /// Writes the task list when it has changed, before anybody who reads it is started.
@@ -94,10 +78,7 @@ impl Run {
         if rows.is_empty() && self.projection.tasks.is_none() {
             return Ok(());
         }
-        self.projection.count = TaskCount {
-            done: rows.iter().filter(|row| row.status == TaskStatus::Completed).count(),
-            total: rows.len(),
-        };
+        self.projection.count = count(&rows);
         self.projection.tasks = Some((Arc::clone(list), running));
         if let Some(kept) = self.session.write_tasks(&rows)? {
             let path = kept.path.display();
@@ -124,13 +105,44 @@ impl Run {
     }
 }
 
+/// What `session.json` says, once something has happened.
+pub(crate) fn summary(created: &Created, book: &Book, tasks: TaskCount) -> Option<SessionSummary> {
+    Some(SessionSummary {
+        session_id: created.session.clone(),
+        workflow: created.workflow.clone(),
+        prompt: created.prompt.clone(),
+        original_prompt: created.original_prompt.clone(),
+        status: book.status,
+        created_at: book.created_at?,
+        last_updated: book.last?,
+        iteration: book.iteration,
+        backend: created.backend.clone(),
+        model: created.model.clone(),
+        tasks,
+        cost_usd: book.spent.cost_usd.filter(|_| !book.spent.cost_unknown),
+        pr_url: None,
+        pr_branch: None,
+    })
+}
+
+/// How many tasks there are in a state in which nobody works.
+pub(crate) fn tasks_at_rest(state: &State) -> TaskCount {
+    let rows = state.get("tasks").map(|list| task_rows(list, &BTreeSet::new()));
+    rows.map_or_else(TaskCount::default, |rows| count(&rows))
+}
+
+fn count(rows: &[TaskRow]) -> TaskCount {
+    let done = rows.iter().filter(|row| row.status == TaskStatus::Completed).count();
+    TaskCount { done, total: rows.len() }
+}
+
 /// What a fact has to say in `progress.txt`, once `book` has learned it and nothing later: the
 /// number of the iteration is the one of that time.
 pub(crate) fn progress_entry(book: &Book, event: &Event, at: Moment) -> Option<Entry> {
     if let Event::StepFinished { step, result, .. } = event {
         let entry = result.output.get("progress")?;
         let field = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
-        let iteration = book.iterations.get(lane(step)).unwrap_or(&book.iteration).to_string();
+        let iteration = book.iterations.get(scope(step)).unwrap_or(&book.iteration).to_string();
         // Only the first: what follows may be somebody's own words.
         let heading = field("heading").replacen("{n}", &iteration, 1);
         let mut text = field("text").to_owned();

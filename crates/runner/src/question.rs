@@ -7,13 +7,15 @@ use atomic_event::{
     Answer, Answered, AnsweredBy, Choice, Envelope, Event, Question, QuestionId, StepError, StepId,
     StepResult,
 };
-use atomic_graph::Kind;
+use atomic_graph::{Input, Signal};
 use atomic_workflow::Action;
+use serde::Deserialize as _;
 use serde_json::json;
 use tokio::sync::oneshot;
 
 use crate::book::{Asked, Book};
-use crate::run::{Run, RunError, Shown};
+use crate::front::Shown;
+use crate::run::{Run, RunError};
 use crate::settings::OnQuestion;
 
 const RUN_AGAIN: &str = "Run it again";
@@ -39,12 +41,39 @@ pub(crate) fn about_lost(step: &StepId) -> Question {
     }
 }
 
-/// What the machine has to know about an answer: whether a lost step is run again.
-pub(crate) fn answer_about_lost(book: &Book, event: &Event) -> Option<(StepId, bool)> {
+/// What the machine has to know about an answer: whether a lost step is run again, or what a
+/// step that is done wanted to know.
+pub(crate) fn answer_to_machine(book: &Book, event: &Event) -> Option<Input> {
     let Event::QuestionAnswered(answered) = event else { return None };
-    let asked = book.questions.get(&answered.id).filter(|asked| asked.about_lost)?;
-    let again = answered.answer.chosen.iter().any(|label| label == RUN_AGAIN);
-    Some((asked.step.clone(), again))
+    let asked = book.questions.get(&answered.id)?;
+    let step = asked.step.clone();
+    if asked.about_lost {
+        let again = answered.answer.chosen.iter().any(|label| label == RUN_AGAIN);
+        return Some(Input::Settled { step, again });
+    }
+    let answer = result_of(&asked.question, &answered.answer).output;
+    asked.by_signal.then_some(Input::Answered { step, answer })
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// A node of the workflow, or an agent.
+    Node,
+    /// A step that is done, by a signal.
+    Signal,
+}
+
+/// What a step that is done wants to know: its message, and in its data what a question can have.
+pub(crate) fn of_signal(signal: &Signal) -> Question {
+    let mut question: Question = Question::deserialize(&signal.data).unwrap_or_default();
+    if let Some(message) = &signal.message {
+        question.question.clone_from(message);
+    }
+    if question.question.is_empty() {
+        "The workflow waits for you. What should it know?".clone_into(&mut question.question);
+    }
+    question
 }
 
 /// What a question of the workflow returns: the label or text, or a list where several may be
@@ -70,11 +99,19 @@ impl Run {
     }
 
     /// The facts of a question, and of its answer when a policy gives it.
-    pub(crate) fn asked(&self, id: &QuestionId, step: &StepId, question: Question) -> Vec<Event> {
+    pub(crate) fn asked(
+        &self,
+        id: &QuestionId,
+        step: &StepId,
+        question: Question,
+        asker: Asker,
+    ) -> Vec<Event> {
         let recommended = question.recommended().map(|choice| choice.label.clone());
         let policy = recommended.filter(|_| self.settings.on_question == OnQuestion::Recommended);
         let (id, step) = (id.clone(), step.clone());
-        let asked = Event::QuestionAsked { id: id.clone(), step, question, about_lost: false };
+        let by_signal = asker == Asker::Signal;
+        let asked =
+            Event::QuestionAsked { id: id.clone(), step, question, about_lost: false, by_signal };
         let answer = policy.map(|label| {
             let answer = Answer { chosen: vec![label] };
             Event::QuestionAnswered(Answered { id, answer, by: AnsweredBy::Policy })
@@ -91,7 +128,7 @@ impl Run {
         events: &mut Vec<Event>,
     ) {
         let id = self.next_question(&*events);
-        events.extend(self.asked(&id, step, question));
+        events.extend(self.asked(&id, step, question, Asker::Node));
         // Otherwise `reply` is dropped, which tells the agent that there will be no answer.
         if self.settings.on_question != OnQuestion::Fail
             && let Some(live) = self.crew.live.get_mut(step)
@@ -105,6 +142,7 @@ impl Run {
         self.settings.on_question != OnQuestion::Ask
             && !self.book.unanswered().is_empty()
             && self.crew.live.values().all(|live| !live.asks.is_empty())
+            && !self.timers.run_goes_on(|step| self.book.open.contains_key(step))
     }
 
     /// An answer from a person; one to a question that is not open any more is not taken.
@@ -140,11 +178,11 @@ impl Run {
                 queue.push_back(delivered(true));
                 replies.push((reply, answer));
             }
-            (None, _) if asked.about_lost => queue.push_back(delivered(true)),
+            (None, _) if asked.about_lost || asked.by_signal => queue.push_back(delivered(true)),
             (None, Some(attempt)) if self.is_ask_node(&step) => {
                 let result = result_of(&asked.question, &answer);
                 queue.push_back(delivered(true));
-                queue.push_back(Event::StepFinished { step, attempt, result });
+                queue.push_back(Event::StepFinished { step, attempt, result, commit: None });
             }
             (None, Some(attempt)) => {
                 let reason = "it was waiting for an answer".to_owned();
@@ -156,12 +194,7 @@ impl Run {
     }
 
     pub(crate) fn is_ask_node(&self, step: &StepId) -> bool {
-        self.machine.node(step).is_some_and(|node| match &node.kind {
-            Kind::Work { action } => {
-                matches!(serde_json::from_value(action.clone()), Ok(Action::Ask(_)))
-            }
-            Kind::Subgraph { .. } | Kind::Loop { .. } | Kind::Each(_) => false,
-        })
+        matches!(self.action(step), Ok(Action::Ask(_)))
     }
 
     /// Takes in the answers that were left for us. An inbox that cannot be read is no reason to
@@ -228,6 +261,7 @@ impl Run {
             step: asked.step.clone(),
             question: asked.question.clone(),
             about_lost: asked.about_lost,
+            by_signal: asked.by_signal,
         };
         let at = self.stage.clock.now();
         let envelope = Envelope { seq: self.session.seq(), at, event };

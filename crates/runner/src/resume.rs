@@ -1,37 +1,42 @@
 //! Taking a session up again: read, apply, carry on with what is left.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use atomic_backend::guard;
 use atomic_event::{Created, Envelope, Event, Resumed, SessionId, StepId};
+use atomic_graph::certificate::certify;
 use atomic_graph::{Effect, Graph, Machine, Program};
 use atomic_session::Session;
 use atomic_workflow::Workflow;
 use serde_json::Value;
 
 use crate::book::Book;
+use crate::front::Show;
 use crate::project::{Entry, progress_entry};
 use crate::record::input_of;
-use crate::run::{Matter, Run, RunError, Show};
+use crate::run::{Matter, Run, RunError};
 use crate::settings::Settings;
 use crate::stage::Stage;
+use crate::stream::{StreamMode, Streams};
 
 /// How to take a session up again.
 #[derive(Clone, Debug, Default)]
 pub struct ResumeOptions {
     /// Something to tell every agent started from now on.
     pub instruction: Option<String>,
+    /// The modes in which what happens is also shown, in this order.
+    pub streams: Vec<StreamMode>,
 }
 
 /// What the journal says.
-struct Past {
-    created: Created,
-    machine: Machine,
-    book: Book,
+pub(crate) struct Past {
+    pub(crate) created: Created,
+    pub(crate) machine: Machine,
+    pub(crate) book: Book,
     /// What the machine wants done and nobody has begun.
-    pending: Vec<Effect>,
+    pending: VecDeque<Effect>,
     settings: Settings,
     /// What the facts have to say in `progress.txt`; a power cut may have taken it from there.
     progress: Vec<Entry>,
@@ -75,8 +80,11 @@ impl Run {
         let backend = stage.backend.id();
         let matter = Matter { created: past.created, settings, workflow, machine: past.machine };
         let (mut run, show) = Self::new(stage, session, matter);
-        run.iterations = past.book.iteration;
+        run.streams = Streams::new(&options.streams);
+        run.ceilings.iterations = past.book.iteration;
         run.book = past.book;
+        let known = certify(run.machine.program().graph(), &run.machine.newest());
+        run.ceilings.rests_on = known.rests_on;
         if backend != run.created.backend {
             return Err(RunError::Refused(format!(
                 "the session works with the backend {}, not {backend}",
@@ -106,7 +114,8 @@ impl Run {
         events.extend(run.lost_steps());
         // What was spent before counts: at a ceiling nobody is prompted again.
         run.check_budget();
-        run.record(events, past.pending)?;
+        run.set_timers_again();
+        run.record(events, past.pending.into())?;
         run.look_into_inbox()?;
         let answers = run.bring_up_questions();
         if !answers.is_empty() {
@@ -121,12 +130,17 @@ impl Run {
         if self.settings.limits != before.limits {
             let limits = serde_json::to_value(&self.settings.limits).unwrap_or_default();
             patch.insert("limits".into(), limits);
+            patch.insert("maxReviews".into(), self.settings.limits.review_rounds.into());
             if let Some(iterations) = self.settings.limits.iterations {
                 patch.insert("maxIterations".into(), iterations.into());
             }
         }
         if self.settings.workers != before.workers {
             patch.insert("workers".into(), self.settings.workers.max(1).into());
+        }
+        if self.settings.max_launches != before.max_launches {
+            let limit = self.settings.max_launches;
+            patch.insert(Machine::MAX_LAUNCHES.into(), serde_json::json!(limit));
         }
         if patch.is_empty() {
             return vec![];
@@ -151,7 +165,7 @@ impl Run {
             events.push(match answer.filter(|_| self.is_ask_node(&step)) {
                 Some((question, answer)) => {
                     let result = crate::question::result_of(&question, &answer);
-                    Event::StepFinished { step, attempt, result }
+                    Event::StepFinished { step, attempt, result, commit: None }
                 }
                 None => Event::StepLost {
                     step,
@@ -181,6 +195,9 @@ impl Run {
     }
 
     fn what_cut_it_short(&self) -> &'static str {
+        if self.book.forked {
+            return "the session was forked while it was under way";
+        }
         match self.book.status {
             atomic_session::SessionStatus::Paused => "the run was paused",
             atomic_session::SessionStatus::Waiting => "the run was waiting for an answer",
@@ -192,6 +209,19 @@ impl Run {
 }
 
 impl Past {
+    /// A session of which nothing is known but its first fact, which is still to be replayed.
+    pub(crate) fn begun(program: Arc<Program>, created: &Created) -> Self {
+        let (machine, effects) = Machine::start(program, created.state.clone());
+        Self {
+            created: created.clone(),
+            machine,
+            book: Book::default(),
+            pending: effects.into(),
+            settings: serde_json::from_value(created.settings.clone()).unwrap_or_default(),
+            progress: vec![],
+        }
+    }
+
     fn read(
         session: &Session,
         program: Arc<Program>,
@@ -203,17 +233,13 @@ impl Past {
         let restored = snapshot.and_then(|known| restore(Arc::clone(&program), known));
         // Another version may have written it; then everything is read from the beginning.
         let from_the_beginning = has_snapshot && restored.is_none();
-        let (known, pending) = match restored {
-            Some(known) => (known, vec![]),
-            None => {
-                let (machine, effects) = Machine::start(program, created.state.clone());
-                let settings = serde_json::from_value(created.settings.clone()).unwrap_or_default();
-                (Restored { machine, book: Book::default(), settings }, effects)
+        let mut past = match restored {
+            None => Self::begun(program, created),
+            Some(Restored { machine, book, settings }) => {
+                let (created, pending, progress) = (created.clone(), VecDeque::new(), vec![]);
+                Self { created, machine, book, pending, settings, progress }
             }
         };
-        let Restored { machine, book, settings } = known;
-        let created = created.clone();
-        let mut past = Self { created, machine, book, pending, settings, progress: vec![] };
         let mut replay = |fact: &Envelope| {
             past.replay(fact).map_err(|problem| RunError::Misfit {
                 dir: session.dir().to_owned(),
@@ -230,18 +256,22 @@ impl Past {
         Ok(past)
     }
 
-    fn replay(&mut self, fact: &Envelope) -> Result<(), String> {
+    pub(crate) fn replay(&mut self, fact: &Envelope) -> Result<(), String> {
         self.settle(&fact.event)?;
         if let Event::SessionResumed(resumed) = &fact.event
             && let Ok(settings) = serde_json::from_value(resumed.settings.clone())
         {
             self.settings = settings;
         }
-        let about_lost = crate::question::answer_about_lost(&self.book, &fact.event);
+        let to_machine = crate::question::answer_to_machine(&self.book, &fact.event);
         self.book.learn(&fact.event, fact.at);
         self.progress.extend(progress_entry(&self.book, &fact.event, fact.at));
-        if let Some(input) = input_of(&fact.event, about_lost) {
-            self.pending.extend(self.machine.apply(input).map_err(|e| e.to_string())?);
+        if let Some(input) = input_of(&fact.event, to_machine) {
+            let effects = self.machine.apply(input).map_err(|e| e.to_string())?;
+            // Times are set anew when everything has been read.
+            let timed =
+                |effect: &Effect| matches!(effect, Effect::Limit { .. } | Effect::Rest { .. });
+            self.pending.extend(effects.into_iter().filter(|effect| !timed(effect)));
         }
         Ok(())
     }
@@ -250,11 +280,25 @@ impl Past {
     fn settle(&mut self, event: &Event) -> Result<(), String> {
         let settles = |effect: &Effect| match (event, effect) {
             (Event::StepStarted(s), Effect::Start(e)) => s.step == e.step && s.attempt == e.attempt,
-            (Event::BranchChosen { step, .. }, Effect::Choose { step: e, .. }) => step == e,
             (
+                Event::BranchChosen { step, .. } | Event::FunctionEvaluated { step, .. },
+                Effect::Choose { step: e, .. },
+            )
+            | (Event::FunctionEvaluated { step, .. }, Effect::Evaluate { step: e, .. })
+            | (
+                Event::StepCancelled { step, .. }
+                | Event::StepFinished { step, .. }
+                | Event::StepFailed { step, .. }
+                | Event::StepLost { step, .. },
+                Effect::Cancel { step: e, .. },
+            )
+            | (
                 Event::QuestionAsked { step, about_lost: true, .. },
                 Effect::AskLost { step: e, .. },
-            ) => step == e,
+            )
+            | (Event::QuestionAsked { step, by_signal: true, .. }, Effect::Ask { step: e, .. }) => {
+                step == e
+            }
             (Event::RunFinished { .. }, Effect::Finish(_)) => true,
             _ => false,
         };

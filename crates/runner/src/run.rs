@@ -1,16 +1,16 @@
 //! One run: its state, and the loop that owns it.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use atomic_backend::BackendError;
 use atomic_event::{
-    Created, Delta, Ending, Envelope, Event, FORMAT, Intent, Question, QuestionId, SessionId,
+    Created, Ending, Event, FORMAT, Intent, Origin, Question, QuestionId, SessionId, Source,
     StepError, Why,
 };
-use atomic_graph::{Machine, Misfit, Program};
+use atomic_graph::{Key, Machine, Misfit, Program};
 use atomic_session::{IndexEntry, Session, SessionError};
 use atomic_workflow::{Launch, Paths, Workflow};
 use sha2::{Digest as _, Sha256};
@@ -18,10 +18,14 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::book::Book;
+use crate::certificate::{certificate, refuse_too_many};
+use crate::front::{Front, Show, front};
 use crate::perform::{Crew, Message, Order};
 use crate::project::Projection;
 use crate::settings::Settings;
 use crate::stage::Stage;
+use crate::stream::{StreamMode, Streams};
+use crate::timer::Timers;
 
 /// Why a run could not be carried on.
 #[derive(Debug, thiserror::Error)]
@@ -63,15 +67,6 @@ pub struct StartRequest {
     pub settings: Settings,
 }
 
-/// Something for a front end to show.
-#[derive(Clone, Debug)]
-pub enum Shown {
-    /// A fact; on disk already.
-    Fact(Arc<Envelope>),
-    /// Something to show and forget.
-    Delta(Delta),
-}
-
 /// How a run came to a stop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ended {
@@ -101,54 +96,8 @@ pub enum Outcome {
     Paused,
 }
 
-/// Front ends that are this many things behind are not told what is only typing.
-const TYPING_BACKLOG: usize = 1_000;
-
 /// How often the inbox is looked into while a question is open.
 const INBOX_TICK: Duration = Duration::from_millis(100);
-
-/// A front end's side of a run.
-#[derive(Debug)]
-pub(crate) struct Front {
-    shown: mpsc::UnboundedSender<Shown>,
-    backlog: Arc<AtomicUsize>,
-}
-
-impl Front {
-    /// A front end that is slow, or gone, never holds the run up.
-    pub(crate) fn show(&self, shown: Shown) {
-        let behind = self.backlog.load(Ordering::Relaxed);
-        if behind > TYPING_BACKLOG && matches!(shown, Shown::Delta(_)) {
-            return;
-        }
-        if self.shown.send(shown).is_ok() {
-            self.backlog.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
-
-/// What a front end listens to.
-#[derive(Debug)]
-pub struct Show {
-    shown: mpsc::UnboundedReceiver<Shown>,
-    backlog: Arc<AtomicUsize>,
-}
-
-impl Show {
-    /// The next thing to show; nothing once the run is over.
-    pub fn next_blocking(&mut self) -> Option<Shown> {
-        let next = self.shown.blocking_recv();
-        self.backlog.fetch_sub(usize::from(next.is_some()), Ordering::Relaxed);
-        next
-    }
-
-    /// The same, for those who wait otherwise.
-    pub async fn next(&mut self) -> Option<Shown> {
-        let next = self.shown.recv().await;
-        self.backlog.fetch_sub(usize::from(next.is_some()), Ordering::Relaxed);
-        next
-    }
-}
 
 /// What a run is about, when it is new and when it is taken up again.
 pub(crate) struct Matter {
@@ -172,24 +121,39 @@ pub struct Run {
     pub(crate) paths: Paths,
     pub(crate) front: Front,
     pub(crate) crew: Crew,
-    /// The ceiling of the whole run that was met, if one was.
+    pub(crate) ceilings: Ceilings,
+    pub(crate) timers: Timers,
+    pub(crate) streams: Streams,
+}
+
+/// What is counted against the ceilings of the whole run.
+#[derive(Debug, Default)]
+pub(crate) struct Ceilings {
+    /// The one that was met, if one was.
     pub(crate) exhausted: Option<String>,
     /// How many iterations were begun, those about to be recorded included.
     pub(crate) iterations: u64,
+    /// What the certificate of launches rests on.
+    pub(crate) rests_on: BTreeSet<Key>,
 }
 
 impl Run {
     /// Creates a session and takes its first steps. Everything it does from then on is shown.
     pub fn start(stage: Stage, request: StartRequest) -> Result<(Self, Show), RunError> {
+        Self::start_streaming(stage, request, &[])
+    }
+
+    /// The same; what happens is also shown in these modes, in this order.
+    pub fn start_streaming(
+        stage: Stage,
+        request: StartRequest,
+        modes: &[StreamMode],
+    ) -> Result<(Self, Show), RunError> {
         let StartRequest { workflow, prompt, workspace, model, settings } = request;
         refuse_blind_ceiling(&stage, &settings)?;
         let program = compile(&workflow)?;
         let session = SessionId::from(uuid::Uuid::new_v4().to_string());
-        let launch = Launch {
-            prompt: prompt.clone(),
-            workers: settings.workers.max(1),
-            limits: settings.limits.clone(),
-        };
+        let launch = launch(&prompt, session.as_str(), &settings);
         let graph = serde_json::to_value(&workflow.graph).unwrap_or_default();
         let created = Created {
             format: FORMAT,
@@ -204,8 +168,14 @@ impl Run {
             backend: stage.backend.id(),
             model,
             settings: serde_json::to_value(&settings).unwrap_or_default(),
-            state: (workflow.initial_state)(&launch),
+            state: first_state(&workflow, &launch, &settings),
+            origin: Origin {
+                forked_from: None,
+                source: workflow.source.clone().map(|s| Source { path: s.path, text: s.text }),
+            },
         };
+        let certificate = certificate(&workflow.graph, &created.state);
+        refuse_too_many(&certificate, settings.max_launches)?;
         let dir = created.workspace.join(&workflow.sessions_dir).join(session.as_str());
         let first = Event::SessionCreated(Box::new(created.clone()));
         let at = stage.clock.now();
@@ -214,18 +184,18 @@ impl Run {
         let (machine, effects) = Machine::start(program, created.state.clone());
         let matter = Matter { created, settings, workflow, machine };
         let (mut run, show) = Self::new(stage, held, matter);
-        run.book.learn(&envelope.event, at);
+        run.ceilings.rests_on.clone_from(&certificate.rests_on);
+        run.streams = Streams::new(modes);
+        run.learn(&envelope.event, at)?;
         run.remember(&dir, at);
-        run.front.show(Shown::Fact(Arc::new(envelope)));
-        run.record(vec![], effects)?;
+        run.show_fact(envelope);
+        run.record(vec![crate::certificate::fact(&certificate)], effects)?;
         Ok((run, show))
     }
 
     pub(crate) fn new(stage: Stage, session: Session, matter: Matter) -> (Self, Show) {
         let Matter { created, settings, workflow, machine } = matter;
-        let (shown, listener) = mpsc::unbounded_channel();
-        let backlog = Arc::new(AtomicUsize::new(0));
-        let front = Front { shown, backlog: Arc::clone(&backlog) };
+        let (front, show) = front();
         let paths = Paths {
             tasks: session.dir().join("tasks.json"),
             progress: session.dir().join("progress.txt"),
@@ -242,10 +212,11 @@ impl Run {
             paths,
             front,
             crew: Crew::default(),
-            exhausted: None,
-            iterations: 0,
+            ceilings: Ceilings::default(),
+            timers: Timers::default(),
+            streams: Streams::default(),
         };
-        (run, Show { shown: listener, backlog })
+        (run, show)
     }
 
     /// The list of all sessions is a convenience: without it everything still works here.
@@ -291,7 +262,7 @@ impl Run {
     ) -> Result<Outcome, RunError> {
         let mut inbox = tokio::time::interval(INBOX_TICK);
         inbox.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let limit = self.settings.timeout_secs.map(Duration::from_secs);
+        let limit = self.time_limit();
         let deadline = limit.map(|limit| Instant::now() + limit);
         let mut intents_open = true;
         loop {
@@ -315,13 +286,20 @@ impl Run {
                     return Err(RunError::Refused(why.to_owned()));
                 },
                 _ = inbox.tick(), if asking => self.look_into_inbox()?,
-                () = at(deadline), if self.exhausted.is_none() => {
-                    let secs = self.settings.timeout_secs.unwrap_or_default();
+                () = at(self.timers.next()) => self.fire_timers()?,
+                () = at(deadline), if self.ceilings.exhausted.is_none() => {
+                    let secs = limit.unwrap_or_default().as_secs_f64();
                     self.exhaust(format!("the run has used all of its {secs} s"));
                 }
                 () = self.projection.due(), if self.projection.is_dirty() => self.project_all()?,
             }
         }
+    }
+
+    /// The longest time for the run from now on: the settings', or else the workflow's own.
+    fn time_limit(&self) -> Option<Duration> {
+        let own = self.machine.program().graph().timeout_ms.map(Duration::from_millis);
+        self.settings.timeout_secs.map(Duration::from_secs).or(own)
     }
 
     /// How the run ended, when it has.
@@ -361,11 +339,11 @@ impl Run {
         for live in self.crew.live.values() {
             let _ = live.stop.send(Order::Ceiling(reason.clone()));
         }
-        self.exhausted = Some(reason);
+        self.ceilings.exhausted = Some(reason);
     }
 
     pub(crate) fn check_budget(&mut self) {
-        if self.exhausted.is_some() {
+        if self.ceilings.exhausted.is_some() {
             return;
         }
         let spent = self.book.spent;
@@ -479,6 +457,25 @@ pub(crate) fn failed_ending(error: StepError) -> Ending {
 pub(crate) fn compile(workflow: &Workflow) -> Result<Arc<Program>, RunError> {
     Program::compile(workflow.graph.clone())
         .map_err(|problems| RunError::Unsound(problems.iter().map(ToString::to_string).collect()))
+}
+
+/// What a run is started with.
+pub(crate) fn launch(prompt: &str, session: &str, settings: &Settings) -> Launch {
+    Launch {
+        prompt: prompt.to_owned(),
+        session: session.to_owned(),
+        workers: settings.workers.max(1),
+        limits: settings.limits.clone(),
+    }
+}
+
+/// The state a run begins with.
+fn first_state(workflow: &Workflow, launch: &Launch, settings: &Settings) -> atomic_event::Patch {
+    let mut state = workflow.initial_state.state(launch);
+    if let Some(limit) = settings.max_launches {
+        state.insert(Machine::MAX_LAUNCHES.into(), limit.into());
+    }
+    state
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -21,6 +21,8 @@ pub struct Settings {
     pub max_cost_usd: Option<f64>,
     /// The most tokens to spend.
     pub max_tokens: Option<u64>,
+    /// The largest number of times an agent is launched.
+    pub max_launches: Option<u64>,
     /// The file of canned turns, for the backend `script`.
     pub script: Option<PathBuf>,
     /// The longest time for the run from now on, in seconds.
@@ -38,6 +40,7 @@ impl Default for Settings {
             on_question: OnQuestion::Pause,
             max_cost_usd: None,
             max_tokens: None,
+            max_launches: None,
             script: None,
             timeout_secs: None,
             turn_timeout_secs: 30 * 60,

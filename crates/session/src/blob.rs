@@ -95,6 +95,31 @@ impl Blobs {
         Ok(value.to_string().len())
     }
 
+    /// Copies the big values that a fact of the session in `from` refers to, each checked, and
+    /// those they refer to in turn.
+    pub(crate) fn copy(
+        &mut self,
+        from: &Path,
+        value: &Value,
+        damaged: &dyn Fn(String) -> SessionError,
+    ) -> Result<(), SessionError> {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+            Value::Array(items) => items.iter().try_for_each(|item| self.copy(from, item, damaged)),
+            Value::Object(fields) => {
+                let Some(name) = fields.get(REFERENCE) else {
+                    return fields.values().try_for_each(|field| self.copy(from, field, damaged));
+                };
+                if name.as_str().is_some_and(|name| self.durable.contains(name)) {
+                    return Ok(());
+                }
+                let (bytes, inner) = load(self.disk.as_ref(), from, name, damaged)?;
+                self.copy(from, &inner, damaged)?;
+                self.store(&bytes).map(drop)
+            }
+        }
+    }
+
     fn store(&mut self, bytes: &[u8]) -> Result<String, SessionError> {
         let name = sha256(bytes);
         if !self.durable.contains(&name) {
@@ -121,7 +146,7 @@ pub(crate) fn resolve(
         }
         Value::Object(fields) => {
             if let Some(name) = fields.get(REFERENCE) {
-                *value = load(disk, dir, name, damaged)?;
+                (_, *value) = load(disk, dir, name, damaged)?;
                 return resolve(disk, dir, value, damaged);
             }
             rename_keys(fields, |key| is_reserved(key) && key != REFERENCE, |key| key[1..].into());
@@ -130,12 +155,13 @@ pub(crate) fn resolve(
     }
 }
 
+/// A big value, checked: its bytes and what they say.
 fn load(
     disk: &dyn Disk,
     dir: &Path,
     name: &Value,
     damaged: &dyn Fn(String) -> SessionError,
-) -> Result<Value, SessionError> {
+) -> Result<(Vec<u8>, Value), SessionError> {
     let is_hash = |name: &&str| name.len() == 64 && name.bytes().all(|b| b.is_ascii_hexdigit());
     let Some(name) = name.as_str().filter(is_hash) else {
         return Err(damaged(format!("{name} does not name a file in {BLOBS}")));
@@ -152,8 +178,9 @@ fn load(
         let problem = format!("the value it keeps in {} was changed", path.display());
         return Err(damaged(problem));
     }
-    serde_json::from_slice(&bytes)
-        .map_err(|e| damaged(format!("{} is no JSON: {e}", path.display())))
+    let value = serde_json::from_slice(&bytes)
+        .map_err(|e| damaged(format!("{} is no JSON: {e}", path.display())))?;
+    Ok((bytes, value))
 }
 
 fn encode(value: &impl serde::Serialize) -> Result<Vec<u8>, SessionError> {

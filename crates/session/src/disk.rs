@@ -33,6 +33,14 @@ pub trait Disk: Send + Sync + Debug {
     /// Removes a file. It may come back after a power cut.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
+    /// Gives a folder another name beside the one it has, which must not be taken. After a power
+    /// cut it has one of the two; the new one is durable when this returns.
+    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a folder and everything in it; durable when it returns. Before that, any part of
+    /// it may be left.
+    fn remove_dir(&self, path: &Path) -> io::Result<()>;
+
     /// Opens a file for appending, making it when it is missing; its name is durable then.
     fn append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>>;
 

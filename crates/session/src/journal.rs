@@ -6,7 +6,7 @@ use std::sync::Arc;
 use atomic_event::{Envelope, Event, Moment};
 
 use crate::blob::{self, Blobs};
-use crate::reader::{JOURNAL, continued};
+use crate::reader::{JOURNAL, Lines, continued};
 use crate::{AppendFile, Disk, SessionError, failpoint, line};
 
 /// A journal that is being written. It knows where the last good line ends, and after the first
@@ -29,6 +29,17 @@ pub(crate) struct Position {
     pub(crate) end: u64,
     /// Checksum of all of it.
     pub(crate) crc: u32,
+}
+
+impl Position {
+    /// How far it goes with these facts.
+    fn after(self, facts: u64, bytes: &[u8]) -> Self {
+        Self {
+            seq: self.seq + facts,
+            end: self.end + bytes.len() as u64,
+            crc: continued(self.crc, bytes),
+        }
+    }
 }
 
 /// What is wrong with the end of a journal.
@@ -93,12 +104,18 @@ impl Journal {
             self.die_of(&error);
             return Err(error);
         }
-        self.position = Position {
-            seq: self.position.seq + facts.len() as u64,
-            end: self.position.end + batch.bytes.len() as u64,
-            crc: continued(self.position.crc, &batch.bytes),
-        };
+        self.position = self.position.after(facts.len() as u64, &batch.bytes);
         Ok(facts)
+    }
+
+    /// Takes over the line of another journal that came last there, as it is; it must be the next
+    /// one here. Durable with the next append.
+    pub(crate) fn take_over(&mut self, lines: &Lines) -> Result<(), SessionError> {
+        lines.copy_values(&mut self.blobs)?;
+        let written = self.file.write(lines.line());
+        written.map_err(SessionError::while_doing("write to", &self.path))?;
+        self.position = self.position.after(1, lines.line());
+        Ok(())
     }
 
     fn encode(&mut self, facts: &[Envelope]) -> Result<Batch, SessionError> {

@@ -8,7 +8,8 @@ use atomic_event::{Envelope, FORMAT};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Disk, SessionError, blob, line};
+use crate::blob::{self, Blobs};
+use crate::{Disk, SessionError, line};
 
 /// The journal's file.
 pub(crate) const JOURNAL: &str = "journal.jsonl";
@@ -115,6 +116,23 @@ impl Lines {
             serde_json::from_slice(&self.line).map_err(|e| corrupt(e.to_string()))?;
         blob::resolve(self.disk.as_ref(), &self.dir, &mut value, &corrupt)?;
         Envelope::parse(value.to_string().as_bytes()).map_err(|e| corrupt(e.to_string()))
+    }
+
+    /// Copies the big values of the line that came last to another session.
+    pub(crate) fn copy_values(&self, to: &mut Blobs) -> Result<(), SessionError> {
+        if !blob::may_mention(&self.line) {
+            return Ok(());
+        }
+        let corrupt = |problem: String| self.corrupt(problem);
+        let value: Value =
+            serde_json::from_slice(&self.line).map_err(|e| corrupt(e.to_string()))?;
+        to.copy(&self.dir, &value, &corrupt)
+    }
+
+    /// Says that the journal ends too early.
+    pub(crate) fn too_short(&self, wanted: u64) -> SessionError {
+        let problem = format!("it has {} facts, and number {wanted} was there before", self.seq);
+        SessionError::Corrupt { path: self.path.clone(), offset: self.end, problem }
     }
 
     /// Whether the bad line is what a crash in the middle of a write leaves behind: a beginning,

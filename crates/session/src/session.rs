@@ -253,16 +253,25 @@ fn belongs(snapshot: &Snapshot, lines: &Lines) -> bool {
 }
 
 fn take_lock(disk: &dyn Disk, dir: &Path, holder: &str) -> Result<Box<dyn Lock>, SessionError> {
-    let path = dir.join(LOCK);
+    take_lock_in(disk, dir, &dir.join(LOCK), holder)
+}
+
+/// Takes the lock in this file for a session's folder.
+pub(crate) fn take_lock_in(
+    disk: &dyn Disk,
+    dir: &Path,
+    path: &Path,
+    holder: &str,
+) -> Result<Box<dyn Lock>, SessionError> {
     let text = format!("process {}, {holder}", std::process::id());
-    disk.lock(&path, &text).map_err(|error| match error {
+    disk.lock(path, &text).map_err(|error| match error {
         LockError::Held { holder } => SessionError::Held { dir: dir.to_owned(), holder },
-        LockError::Io(error) => SessionError::while_doing("lock", &path)(error),
+        LockError::Io(error) => SessionError::while_doing("lock", path)(error),
     })
 }
 
 /// Makes the session's folder, and sees to it that git does not.
-fn make_folder(disk: &dyn Disk, dir: &Path) -> Result<(), SessionError> {
+pub(crate) fn make_folder(disk: &dyn Disk, dir: &Path) -> Result<(), SessionError> {
     let parent = dir.parent().unwrap_or(dir);
     // A folder that was there and is not called that is somebody's own: it is not ours to hide.
     let ours = parent.file_name().is_some_and(|name| name == "sessions")
@@ -277,7 +286,7 @@ fn make_folder(disk: &dyn Disk, dir: &Path) -> Result<(), SessionError> {
 
 /// Makes what is missing inside the session's folder, and makes sure that the folder itself is
 /// durable: whoever made it may have died before its sync.
-fn make_folders(disk: &dyn Disk, dir: &Path) -> Result<(), SessionError> {
+pub(crate) fn make_folders(disk: &dyn Disk, dir: &Path) -> Result<(), SessionError> {
     for name in FOLDERS {
         create_dir(disk, &dir.join(name))?;
     }

@@ -7,7 +7,7 @@ mod tests {
     use std::process::Command;
     use std::sync::Arc;
 
-    use atomic_event::{Created, Event, FORMAT, Moment};
+    use atomic_event::{Created, Event, FORMAT, Moment, Origin};
     use atomic_session::{Disk, RealDisk, Session};
     use serde_json::json;
 
@@ -77,6 +77,7 @@ mod tests {
             model: None,
             settings: json!({}),
             state: [].into(),
+            origin: Origin::default(),
         }));
         let (mut session, _) =
             Session::create(Arc::new(RealDisk), dir, "a test", first, at).unwrap();

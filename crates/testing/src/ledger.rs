@@ -197,6 +197,10 @@ impl Conversation for LedgerConversation {
         self.inner.interrupt()
     }
 
+    fn compact(&self) -> BoxFuture<'_, Result<(), BackendError>> {
+        self.inner.compact()
+    }
+
     fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
         Box::pin(async move {
             self.inner.close().await;

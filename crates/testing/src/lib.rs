@@ -2,5 +2,6 @@
 
 pub mod clock;
 pub mod conformance;
+pub mod langgraph;
 pub mod ledger;
 pub mod ralph_script;

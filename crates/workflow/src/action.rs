@@ -16,10 +16,20 @@ pub enum Action {
         /// Which one.
         call: FunctionId,
     },
+    /// Run a command in a shell, in the project's folder.
+    Shell(Shell),
+    /// Run the prompt of a skill or command, by name, in a conversation of its own.
+    Entry(Entry),
     /// Run the project's checks.
     Gates(Gates),
     /// Ask the user.
     Ask(Asking),
+    /// The next agent of this lane starts a new conversation.
+    ClearContext,
+    /// Look at how full the lane's conversation is, and do something about it.
+    ContextMonitor(ContextMonitor),
+    /// Read or write a file of tasks.
+    TaskFile(TaskFile),
 }
 
 /// A prompt for an agent.
@@ -44,6 +54,111 @@ pub struct AgentAction {
     /// Whether each start counts as an iteration of the run.
     #[serde(default)]
     pub iteration: bool,
+    /// Makes the changes to the state out of the output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<FunctionId>,
+}
+
+impl AgentAction {
+    /// A prompt for an agent that is looked up by name, in its lane's conversation.
+    pub fn new(agent: impl Into<AgentName>, prompt: Text) -> Self {
+        Self {
+            agent: agent.into(),
+            instructions: None,
+            prompt,
+            parse: None,
+            fresh: false,
+            questions: false,
+            iteration: false,
+            map: None,
+        }
+    }
+}
+
+/// A command for a shell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shell {
+    /// What to run. Its output, without the last line break, is the step's; a status other than
+    /// zero is a failure.
+    pub command: Text,
+    /// Makes the changes to the state out of the output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<FunctionId>,
+}
+
+/// A skill or command, by name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Which of the two.
+    pub kind: EntryKind,
+    /// Its name.
+    pub name: String,
+    /// What it is given.
+    pub args: Text,
+    /// Makes the changes to the state out of the output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<FunctionId>,
+}
+
+/// What a registry entry with a prompt can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryKind {
+    /// A reusable prompt.
+    Skill,
+    /// A slash command.
+    Command,
+}
+
+/// What to do about a conversation that is nearly full.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ContextMonitor {
+    /// From which part of the window on.
+    #[serde(default = "default_threshold")]
+    pub threshold: f64,
+    /// What to do.
+    #[serde(default)]
+    pub action: ContextAction,
+}
+
+fn default_threshold() -> f64 {
+    0.8
+}
+
+/// What to do about a conversation that is nearly full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContextAction {
+    /// Let the program summarise it.
+    #[default]
+    Compact,
+    /// Start a new one.
+    Fresh,
+    /// Only say so.
+    Warn,
+}
+
+/// One use of a file of tasks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskFile {
+    /// Where it is, inside the project.
+    pub path: String,
+    /// What to do with it.
+    pub op: TaskFileOp,
+    /// Picks the next task instead of the order of the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selector: Option<FunctionId>,
+}
+
+/// What to do with a file of tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskFileOp {
+    /// Put the next task that can be done under `currentTask`, and the whole list under `tasks`;
+    /// with none left, `tasksDone` is true.
+    Next,
+    /// Mark `currentTask` as completed, in the file too.
+    Complete,
 }
 
 /// Running the project's checks.
@@ -67,6 +182,8 @@ pub struct Asking {
 pub enum Text {
     /// `{key}`, `{item.id}` and `{outputs.node}` are filled from the state.
     Template(String),
+    /// Exactly this.
+    Verbatim(String),
     /// A function writes it.
     Call(FunctionId),
 }
@@ -86,15 +203,22 @@ impl Action {
     /// How the action uses the files of the project.
     pub fn tree(&self) -> Tree {
         match self {
-            Self::Agent(_) => Tree::Shared,
+            Self::Agent(_) | Self::Shell(_) | Self::Entry(_) | Self::TaskFile(_) => Tree::Shared,
             Self::Gates(_) => Tree::Alone,
-            Self::Function { .. } | Self::Ask(_) => Tree::Unused,
+            Self::Function { .. } | Self::Ask(_) | Self::ClearContext | Self::ContextMonitor(_) => {
+                Tree::Unused
+            }
         }
     }
 
+    /// Whether every attempt launches an agent.
+    pub fn is_launch(&self) -> bool {
+        matches!(self, Self::Agent(_) | Self::Entry(_))
+    }
+
     /// A node that does this.
-    pub(crate) fn node(&self, id: &str, description: &str) -> Node {
+    pub fn node(&self, id: &str) -> Node {
         let action = serde_json::to_value(self).unwrap_or_default();
-        Node::work(id, action).described(description)
+        if self.is_launch() { Node::launch(id, action) } else { Node::work(id, action) }
     }
 }

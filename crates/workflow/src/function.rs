@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use atomic_event::{StepError, StepId, StepResult};
 use atomic_graph::{FunctionId, State};
@@ -42,16 +43,73 @@ impl Call<'_> {
 }
 
 /// A function by what it is used for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub enum Function {
     /// The work of a node.
-    Step(fn(&Call<'_>) -> Result<StepResult, StepError>),
+    Step(Arc<StepFn>),
     /// A text.
-    Text(fn(&Call<'_>) -> String),
+    Text(Arc<TextFn>),
     /// Reads an agent's final text; the error is told to the agent.
-    Parse(fn(&str) -> Result<Value, String>),
+    Parse(Arc<ParseFn>),
     /// A condition.
-    Holds(fn(&Call<'_>) -> bool),
+    Holds(Arc<HoldsFn>),
+    /// Anything else the machine wants to know: combined values, mapped states, what to do about
+    /// a failure.
+    Value(Arc<ValueFn>),
+}
+
+/// The work of a node.
+pub type StepFn = dyn Fn(&Call<'_>) -> Result<StepResult, StepError> + Send + Sync;
+/// A text.
+pub type TextFn = dyn Fn(&Call<'_>) -> Result<String, StepError> + Send + Sync;
+/// Reads an agent's final text.
+pub type ParseFn = dyn Fn(&str) -> Result<Value, String> + Send + Sync;
+/// A condition.
+pub type HoldsFn = dyn Fn(&Call<'_>) -> Result<bool, StepError> + Send + Sync;
+/// A value made from values and the state.
+pub type ValueFn = dyn Fn(&Call<'_>, &[Arc<Value>]) -> Result<Value, StepError> + Send + Sync;
+
+impl Function {
+    /// The work of a node.
+    pub fn step(
+        function: impl Fn(&Call<'_>) -> Result<StepResult, StepError> + Send + Sync + 'static,
+    ) -> Self {
+        Self::Step(Arc::new(function))
+    }
+
+    /// A text.
+    pub fn text(function: impl Fn(&Call<'_>) -> String + Send + Sync + 'static) -> Self {
+        Self::Text(Arc::new(move |call| Ok(function(call))))
+    }
+
+    /// Reads an agent's final text.
+    pub fn parse(function: impl Fn(&str) -> Result<Value, String> + Send + Sync + 'static) -> Self {
+        Self::Parse(Arc::new(function))
+    }
+
+    /// A condition.
+    pub fn holds(function: impl Fn(&Call<'_>) -> bool + Send + Sync + 'static) -> Self {
+        Self::Holds(Arc::new(move |call| Ok(function(call))))
+    }
+
+    /// A value made from values and the state.
+    pub fn value(
+        function: impl Fn(&Call<'_>, &[Arc<Value>]) -> Result<Value, StepError> + Send + Sync + 'static,
+    ) -> Self {
+        Self::Value(Arc::new(function))
+    }
+}
+
+impl std::fmt::Debug for Function {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Step(_) => "Step",
+            Self::Text(_) => "Text",
+            Self::Parse(_) => "Parse",
+            Self::Holds(_) => "Holds",
+            Self::Value(_) => "Value",
+        })
+    }
 }
 
 /// The functions of a workflow, by id.
@@ -67,7 +125,19 @@ impl Functions {
     }
 
     /// Finds a function.
-    pub fn find(&self, id: &FunctionId) -> Option<Function> {
-        self.0.get(id).copied()
+    pub fn find(&self, id: &FunctionId) -> Option<&Function> {
+        self.0.get(id)
+    }
+
+    /// The names of all of them.
+    pub fn ids(&self) -> impl Iterator<Item = &FunctionId> {
+        self.0.keys()
+    }
+
+    /// Adds all functions of another set.
+    #[must_use]
+    pub fn and(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
     }
 }

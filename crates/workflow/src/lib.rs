@@ -3,20 +3,38 @@
 //! A [`Workflow`] is a graph and the functions its nodes call. Everything in it is pure: what a
 //! node is to do is data ([`Action`]), and the runner does it.
 
+// What the derive makes refers to this crate by its name, also in here.
+extern crate self as atomic_workflow;
+
 mod action;
 pub mod agents;
+pub mod build;
 pub mod builtin;
+mod capabilities;
+pub mod descriptor;
 mod function;
 mod json;
 mod template;
+mod typed;
+mod uses;
 
 use atomic_event::{Patch, WorkflowName};
 use atomic_graph::Graph;
 
-pub use action::{Action, AgentAction, Asking, Gates, Text, Tree};
-pub use function::{Call, Function, Functions, Paths};
+pub use atomic_derive::StateKeys;
+
+pub use action::{
+    Action, AgentAction, Asking, ContextAction, ContextMonitor, Entry, EntryKind, Gates, Shell,
+    TaskFile, TaskFileOp, Text, Tree,
+};
+pub use capabilities::Capabilities;
+pub use function::{Call, Function, Functions, HoldsFn, ParseFn, Paths, StepFn, TextFn, ValueFn};
 pub use json::find_json;
-pub use template::render;
+pub use template::{render, render_shell};
+pub use typed::{
+    Field, Json, KeyOf, ListKeyOf, Outcome, Reduce, Reducer, StateKeys, TypedKey, Update, View,
+};
+pub use uses::names_used;
 
 /// A named graph that a person can start.
 #[derive(Clone, Debug)]
@@ -34,7 +52,48 @@ pub struct Workflow {
     /// What the graph's functions are.
     pub functions: Functions,
     /// The state a run begins with.
-    pub initial_state: fn(&Launch) -> Patch,
+    pub initial_state: Initial,
+    /// The file it was read from, if it was.
+    pub source: Option<Source>,
+}
+
+/// The state a run begins with.
+#[derive(Clone, Debug)]
+pub enum Initial {
+    /// A function makes it.
+    Made(fn(&Launch) -> Patch),
+    /// These values, besides `prompt`, `executionId` and `maxIterations`.
+    Given(Patch),
+}
+
+impl Initial {
+    /// The state for this run.
+    pub fn state(&self, launch: &Launch) -> Patch {
+        match self {
+            Self::Made(make) => make(launch),
+            Self::Given(values) => {
+                let mut state = values.clone();
+                state.insert("prompt".into(), launch.prompt.clone().into());
+                state.insert("executionId".into(), launch.session.clone().into());
+                let given = values.get("maxIterations").cloned();
+                let limit = launch.limits.iterations.map(Into::into).or(given);
+                state.insert("maxIterations".into(), limit.unwrap_or(DEFAULT_ITERATIONS.into()));
+                state
+            }
+        }
+    }
+}
+
+/// How often a node may be visited when nobody says otherwise.
+pub const DEFAULT_ITERATIONS: u32 = 100;
+
+/// The file a workflow was read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Where it is.
+    pub path: std::path::PathBuf,
+    /// What it says.
+    pub text: String,
 }
 
 /// What a run is started with.
@@ -42,6 +101,8 @@ pub struct Workflow {
 pub struct Launch {
     /// What it is asked to do.
     pub prompt: String,
+    /// The id of the session.
+    pub session: String,
     /// How many agents at once.
     pub workers: u32,
     /// Its ceilings.

@@ -45,7 +45,7 @@ pub(super) const RULES: &[Rule] = &[
         name: "graph",
         knows: &[],
         must_not: "do IO, async, clocks or randomness, nor know agents",
-        packages: Packages::Only(&["schemars", "serde", "serde_json", "thiserror"]),
+        packages: Packages::Only(&["jsonschema", "schemars", "serde", "serde_json", "thiserror"]),
         not_std: &[
             "std::fs",
             "std::io",
@@ -75,8 +75,15 @@ pub(super) const RULES: &[Rule] = &[
         not_std: STARTING_AND_NETWORK,
     },
     Rule {
+        name: "derive",
+        knows: &[],
+        must_not: "do anything but write code while others are compiled",
+        packages: Packages::Only(&["proc-macro2", "quote", "syn"]),
+        not_std: ACTING,
+    },
+    Rule {
         name: "workflow",
-        knows: &["graph", "event"],
+        knows: &["derive", "graph", "event"],
         must_not: "start processes, know backends, nor touch the terminal",
         packages: Packages::AllBut(&["tokio", "rustix", "crossterm", "ratatui", "anyhow"]),
         not_std: STARTING_AND_NETWORK,

@@ -91,6 +91,7 @@ pub(super) fn plan(tree: &Tree, quick: bool) -> Vec<Suite> {
     }
     suites.push(build(tree));
     suites.extend(if tree.nextest { nextest(tree, quick) } else { cargo_test(tree, quick) });
+    suites.push(documentation(tree));
     suites.push(alone("bench smoke", Job::Bench));
     suites
 }
@@ -154,6 +155,13 @@ fn cargo_test(tree: &Tree, quick: bool) -> Vec<Suite> {
         suites.push(Suite { needs_tests: true, ..after_build(CRASH, job) });
     }
     suites
+}
+
+/// The examples in the documentation, of which some must not compile; nextest does not run them.
+fn documentation(tree: &Tree) -> Suite {
+    let call = [words("test --workspace --doc --no-fail-fast"), features(tree)].concat();
+    let job = tests(Runner::CargoTest, vec![call]);
+    Suite { needs_tests: true, ..after_build("documentation", job) }
 }
 
 fn alone(name: &str, job: Job) -> Suite {
@@ -221,12 +229,22 @@ mod tests {
                 "tests graph",
                 "tests xtask",
                 "crash",
+                "documentation",
                 "bench smoke"
             ]
         );
         assert_eq!(
             names(&plan(&tree(true), true)),
-            ["fmt", "check", "schema", "build", "tests graph", "tests xtask", "bench smoke"]
+            [
+                "fmt",
+                "check",
+                "schema",
+                "build",
+                "tests graph",
+                "tests xtask",
+                "documentation",
+                "bench smoke"
+            ]
         );
     }
 
@@ -247,6 +265,10 @@ mod tests {
             calls(&plan(&no_binary, false), "crash"),
             ["nextest run --workspace --no-fail-fast --no-tests=pass \
               --features atomic-cli/failpoints -E test(crash)"]
+        );
+        assert_eq!(
+            calls(&with, "documentation"),
+            ["test --workspace --doc --no-fail-fast --features atomic-cli/failpoints"]
         );
         let without = plan(&tree(false), false);
         assert_eq!(

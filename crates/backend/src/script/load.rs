@@ -214,6 +214,8 @@ impl From<UsageEntry> for Usage {
             input_tokens: usage.input_tokens,
             output_tokens: usage.output_tokens,
             cost_usd: usage.cost_usd.map(|cost| cost.0),
+            context_tokens: usage.context_tokens,
+            context_window: usage.context_window,
         }
     }
 }

@@ -205,6 +205,11 @@ impl Conversation for ScriptConversation {
         Box::pin(async move { self.shared.interrupt() })
     }
 
+    /// Canned turns have no context that could be too large.
+    fn compact(&self) -> BoxFuture<'_, Result<(), BackendError>> {
+        Box::pin(async { Ok(()) })
+    }
+
     fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
         Box::pin(async move {
             self.shared.interrupt();

@@ -247,6 +247,10 @@ pub(super) struct UsageEntry {
     pub(super) output_tokens: u64,
     #[serde(default)]
     pub(super) cost_usd: Option<Money>,
+    #[serde(default)]
+    pub(super) context_tokens: Option<u64>,
+    #[serde(default)]
+    pub(super) context_window: Option<u64>,
 }
 
 /// An amount that can be added up.

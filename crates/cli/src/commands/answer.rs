@@ -23,7 +23,7 @@ pub(crate) fn answer(args: &AnswerArgs) -> Result<ExitCode, Failure> {
     let left = InboxAnswer { question: Some(id.clone()), given: accepted.chosen.clone() };
     leave_answer(disk.as_ref(), &dir, &left)?;
     let say = |text: &str| {
-        if !args.output.json {
+        if !args.output.for_programs() {
             paint::line(text);
         }
     };

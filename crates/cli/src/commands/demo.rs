@@ -68,7 +68,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
     let script = script.unwrap_or_else(|| PathBuf::from(EMBEDDED));
     let stage = stage::stage("script", Some(&script))?;
     let workspace = make_folder(args.dir.as_deref())?;
-    if !args.output.json {
+    if !args.output.for_programs() {
         introduce(&workspace);
     }
     let mut settings = Settings { script: Some(script), ..Settings::default() };
@@ -80,8 +80,10 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
         model: None,
         settings,
     };
-    let ended = see_through(&args.output, || Ok(Run::start(stage, request)?))?;
-    if !args.output.json {
+    let ended = see_through(&args.output, || {
+        Ok(Run::start_streaming(stage, request, &args.output.modes())?)
+    })?;
+    if !args.output.for_programs() {
         conclude(&workspace, &ended.dir, &ended.outcome);
     }
     Ok(ExitCode::from(exit_code(&ended.outcome)))

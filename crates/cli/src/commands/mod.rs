@@ -1,7 +1,10 @@
 //! One file per verb.
 
 pub(crate) mod answer;
+pub(crate) mod check;
 pub(crate) mod demo;
+pub(crate) mod fork;
+pub(crate) mod graph;
 pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod sessions;

@@ -6,12 +6,11 @@ use std::process::ExitCode;
 use atomic_event::{Created, Event};
 use atomic_runner::{ResumeOptions, Run, Settings};
 use atomic_session::Session;
-use atomic_workflow::builtin;
 
 use super::run::{see_through, somebody_is_there};
 use crate::args::{OutputArgs, ResumeArgs, SettingsArgs};
 use crate::failure::{Failure, exit_code};
-use crate::stage;
+use crate::{load, stage};
 
 pub(crate) fn resume(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     let dir = super::find_session(&args.session)?;
@@ -30,8 +29,8 @@ pub(crate) fn resume_in(
     let somebody = somebody_is_there(output);
     given.apply(&mut known, somebody);
     let stage = stage::stage(created.backend.as_str(), known.script.as_deref())?;
-    let options = ResumeOptions { instruction };
-    let find = |name: &str| builtin::find(name).map_err(|error| error.to_string());
+    let options = ResumeOptions { instruction, streams: output.modes() };
+    let find = |_: &str| load::workflow_of(&created);
     let adjust = |settings: &mut Settings| given.apply(settings, somebody);
     let ended = see_through(output, || Ok(Run::resume(stage, dir, options, find, adjust)?))?;
     Ok(ExitCode::from(exit_code(&ended.outcome)))

@@ -6,31 +6,46 @@ use std::time::Duration;
 
 use atomic_event::Intent;
 use atomic_runner::{Ended, Run, Settings, Show, StartRequest, read_prompt};
-use atomic_workflow::builtin;
+use atomic_workflow::Workflow;
+use atomic_workflow::descriptor::author_words;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::SendTimeoutError;
 
 use crate::args::{OutputArgs, RunArgs};
 use crate::failure::{Failure, exit_code};
-use crate::{show, stage};
+use crate::{load, paint, show, stage};
 
 /// Whether a person can see questions and answer them here.
 pub(crate) fn somebody_is_there(output: &OutputArgs) -> bool {
-    !output.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+    !output.for_programs() && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
-    let workflow = builtin::find(&args.workflow)?;
+    let workflow = load::workflow(&args.workflow)?;
     let workspace = std::env::current_dir()
         .map_err(|error| Failure::Failed(format!("the current folder cannot be used: {error}")))?;
-    let prompt = read_prompt(&args.prompt, &workspace, &workflow.name)?;
     let mut settings = Settings::default();
     args.settings.apply(&mut settings, somebody_is_there(&args.output));
+    if args.plan {
+        return plan(&workflow, &args.prompt, &settings);
+    }
+    let prompt = read_prompt(&args.prompt, &workspace, &workflow.name)?;
     let stage = stage::stage(&args.backend, settings.script.as_deref())?;
     let request = StartRequest { workflow, prompt, workspace, model: args.model.clone(), settings };
-    let ended = see_through(&args.output, || Ok(Run::start(stage, request)?))?;
+    let ended = see_through(&args.output, || {
+        Ok(Run::start_streaming(stage, request, &args.output.modes())?)
+    })?;
     Ok(ExitCode::from(exit_code(&ended.outcome)))
+}
+
+/// Says what a run could cost at most, and whether it would be refused; starts nothing.
+fn plan(workflow: &Workflow, prompt: &str, settings: &Settings) -> Result<ExitCode, Failure> {
+    let certificate = atomic_runner::planned(workflow, prompt, settings)?;
+    let text = author_words(&certificate.to_string()).replace("`maxLaunches`", "--max-launches");
+    paint::line(text.trim_end());
+    atomic_runner::refuse_too_many(&certificate, settings.max_launches)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Starts a run and carries it to its end, showing what happens and passing on what the user wants.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
 use atomic_event::{Delta, Envelope, Event, Intent, Question, QuestionId};
-use atomic_runner::{Ended, Outcome, Show, Shown};
+use atomic_runner::{Ended, Outcome, Show, Shown, StreamMode};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -25,6 +25,10 @@ trait FrontEnd {
     fn fact(&mut self, envelope: &Envelope) -> io::Result<()>;
     /// Something to show and forget.
     fn delta(&mut self, delta: &Delta) -> io::Result<()>;
+    /// What a stream says.
+    fn streamed(&mut self, _: StreamMode, _: Value) -> io::Result<()> {
+        Ok(())
+    }
     /// There is nothing more.
     fn end(&mut self) -> io::Result<()>;
 }
@@ -47,10 +51,11 @@ pub(crate) fn spawn(
     session: PathBuf,
     intents: mpsc::Sender<Intent>,
 ) -> Printer {
-    let json = output.json.then_some(output.deltas);
+    let (json, streams) = (output.json.then_some(output.deltas), !output.stream.is_empty());
     Printer(std::thread::spawn(move || {
         let mut front: Box<dyn FrontEnd> = match json {
             Some(deltas) => Box::new(json::Lines { deltas }),
+            None if streams => Box::new(json::Streams),
             None if io::stdout().is_terminal() => {
                 Box::new(live::Live::new(session, intents.clone()))
             }
@@ -73,6 +78,7 @@ fn print_all(front: &mut dyn FrontEnd, mut show: Show) -> io::Result<()> {
         match shown {
             Shown::Fact(envelope) => front.fact(&envelope)?,
             Shown::Delta(delta) => front.delta(&delta)?,
+            Shown::Streamed { mode, value } => front.streamed(mode, value)?,
         }
     }
     front.end()
@@ -80,7 +86,7 @@ fn print_all(front: &mut dyn FrontEnd, mut show: Show) -> io::Result<()> {
 
 /// The last words of a run.
 pub(crate) fn farewell(output: &OutputArgs, ended: &Ended) {
-    if output.json {
+    if output.for_programs() {
         return;
     }
     let name = workflow_name(&ended.dir);

@@ -2,7 +2,9 @@
 
 use std::io;
 
-use atomic_event::{Delta, Ending, Envelope, Event, How, Moment, Report, Started, StepId};
+use atomic_event::{
+    Certified, Delta, Ending, Envelope, Event, How, Moment, Report, Started, StepId, Timer,
+};
 
 use super::{FrontEnd, proper_name, question_text, write_line};
 
@@ -77,6 +79,14 @@ pub(super) fn describe(event: &Event) -> String {
             format!("  {} failed: {}", name(step), error.message)
         }
         Event::StepLost { step, reason, .. } => format!("  {} was cut off: {reason}", name(step)),
+        Event::StepCancelled { step, .. } => format!("  {} was stopped", name(step)),
+        Event::TimerFired { step, timer: Timer::Limit } => {
+            format!("  {} takes too long and is stopped", name(step))
+        }
+        Event::LaunchesCertified(certified) => launches(certified),
+        Event::SessionForked(forked) => {
+            format!("Forked from session {} after {}", forked.from, forked.step)
+        }
         Event::QuestionAsked { id, question, .. } => question_text(id, question),
         Event::QuestionAnswered(answered) => {
             let by = match answered.by {
@@ -94,11 +104,20 @@ pub(super) fn describe(event: &Event) -> String {
             format!("Failed: {}", error.message)
         }
         Event::ConversationOpened { .. }
+        | Event::TimerFired { .. }
+        | Event::FunctionEvaluated { .. }
         | Event::BranchChosen { .. }
         | Event::AnswerDelivered { .. }
         | Event::StatePatched { .. }
         | Event::Unknown(_) => String::new(),
     }
+}
+
+/// What the run can cost at most, where that is known.
+fn launches(certified: &Certified) -> String {
+    let Some(launches) = certified.launches.filter(|most| *most > 0) else { return String::new() };
+    let at_once = certified.at_once.map_or_else(String::new, |n| format!(", {n} at once"));
+    format!("At most {launches} launches of an agent{at_once}")
 }
 
 fn describe_start(started: &Started) -> String {
@@ -118,7 +137,7 @@ fn describe_start(started: &Started) -> String {
 }
 
 /// `#4 worker#2`: the item of the fan, the node, and which visit to it.
-pub(super) fn name(step: &StepId) -> String {
+pub(crate) fn name(step: &StepId) -> String {
     let last = step.as_str().rsplit('/').next().unwrap_or_default();
     step.item().map_or_else(|| last.to_owned(), |item| format!("{item} {last}"))
 }

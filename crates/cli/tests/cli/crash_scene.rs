@@ -12,6 +12,8 @@ pub(crate) struct Scene {
     pub(crate) sessions: &'static str,
     script: String,
     settings: Vec<&'static str>,
+    /// What `workflow` says, when it is a file.
+    file: Option<String>,
 }
 
 /// The check of the house: red as long as there is a hole in it.
@@ -26,6 +28,9 @@ impl Scene {
     /// `atomic run` of this scene.
     pub(crate) fn run(&self, env: &TestEnv) -> Command {
         let script = env.script(&self.script);
+        if let Some(text) = &self.file {
+            std::fs::write(env.work().join(self.workflow), text).unwrap();
+        }
         let mut command = env.atomic(["run", self.workflow, "Build it", "--backend", "script"]);
         command.arg("--script").arg(script).args(&self.settings);
         command
@@ -56,7 +61,14 @@ impl Scene {
             sessions: ".atomic/sessions",
             script: second_opinion(),
             settings: vec!["--on-question", "recommended"],
+            file: None,
         }
+    }
+
+    /// A workflow in a file of its own.
+    pub(crate) fn of_file(workflow: &'static str, text: String, script: String) -> Self {
+        let settings = vec!["--on-question", "recommended"];
+        Self { workflow, sessions: ".atomic/sessions", script, settings, file: Some(text) }
     }
 
     /// A crate whose second task has a bug that `cargo test` finds.
@@ -70,7 +82,7 @@ impl Scene {
     }
 
     fn ralph(script: String, settings: Vec<&'static str>) -> Self {
-        Self { workflow: "ralph", sessions: ".ralph/sessions", script, settings }
+        Self { workflow: "ralph", sessions: ".ralph/sessions", script, settings, file: None }
     }
 }
 

@@ -1,14 +1,14 @@
 //! From one superstep of a frame to the next.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::frame::{Failed, Frame, Leaf, Visit, VisitState};
+use super::frame::{Failed, Frame, Leaf, LeafPhase, Visit, VisitState, Was};
 use super::{Effect, FrameId, Machine, Place};
 use crate::state::Changes;
-use crate::{Kind, Node, OnError, StepError, StepId, StepResult, code};
+use crate::{Goto, Kind, Node, StepError, StepId, StepResult, code};
 
 impl Machine {
     /// Adds a frame and starts it.
@@ -26,13 +26,6 @@ impl Machine {
         let frame = self.frame_mut(id);
         let plan = program.plan(frame.plan);
         frame.idle += 1;
-        // Only visits that a ceiling refuses start nothing. A frame that has gone past every node
-        // without starting anything would go round for ever.
-        if frame.idle > plan.nodes.len() + 1 {
-            let message = "it went round without being able to start anything";
-            let error = StepError::new(code::CEILING, message);
-            return self.frame_failed(id, error);
-        }
         frame.active = nodes
             .iter()
             .map(|node| {
@@ -42,34 +35,53 @@ impl Machine {
                 Visit {
                     node: *node,
                     step,
+                    attempt: 1,
+                    failures: 0,
                     state: VisitState::Leaf(Leaf::first()),
                     merged: Changes::default(),
+                    inner: BTreeMap::new(),
                 }
             })
             .collect();
+        frame.pending = nodes.len();
         for visit in 0..nodes.len() {
-            self.enter((id, visit));
+            // One that failed at once may have stopped those after it.
+            if self.leaf((id, visit)).is_some() {
+                self.enter((id, visit));
+            }
         }
     }
 
     /// Begins a visit, unless a ceiling forbids it.
     pub(super) fn enter(&mut self, place: Place) {
-        let program = Arc::clone(&self.program);
-        let frame = self.frame(place.0);
-        let visit = &frame.active[place.1];
-        let node = program.plan(frame.plan).node(visit.node);
-        let step = visit.step.clone();
-        if let Some((error, hard)) = self.ceiling(place, node) {
-            let failed = Failed { error, leaf: None, region: None };
-            return self.fail(place, failed, hard);
+        let (program, plan, node) = self.node_at(place);
+        match self.ceiling(place, program.plan(plan).node(node)) {
+            Some((error, true)) => self.give_up(place, Failed::outside(error)),
+            Some((error, false)) => self.failed_for_good(place, Failed::outside(error)),
+            None => self.begin_attempt(place),
         }
-        match &node.kind {
+    }
+
+    /// Begins what a visit is for.
+    pub(super) fn begin_attempt(&mut self, place: Place) {
+        let (program, plan, number) = self.node_at(place);
+        let plan = program.plan(plan);
+        if let Err(error) = plan.check_input(number, &self.frame(place.0).state) {
+            return self.failed_for_good(place, Failed { error, was: Was::Nothing });
+        }
+        match &plan.node(number).kind {
             Kind::Work { .. } => {
                 self.not_idle(place.0);
-                self.open.insert(step.clone(), place);
+                self.frame_mut(place.0).active[place.1].state = VisitState::Leaf(Leaf::first());
+                let step = self.await_step(place);
                 self.queue.push_back(step);
             }
-            Kind::Subgraph { .. } | Kind::Loop { .. } | Kind::Each(_) => {
+            Kind::Decision => {
+                let leaf = Leaf { phase: LeafPhase::Choosing, ..Leaf::first() };
+                self.frame_mut(place.0).active[place.1].state = VisitState::Leaf(leaf);
+                self.choose(place);
+            }
+            Kind::Subgraph { .. } | Kind::Loop { .. } | Kind::Each(_) | Kind::Parallel(_) => {
                 self.enter_region(place);
             }
         }
@@ -84,22 +96,31 @@ impl Machine {
         }
     }
 
-    /// Counts a visit; the error says which limit it would exceed. A limit of the whole run is
-    /// hard: no rule of the node can turn it into something else, so a run always ends.
+    /// Counts a visit; the error says which limit it would exceed. A limit of the whole run, or
+    /// of all nodes of a graph, is hard: no rule of the node can turn it into something else, so
+    /// a run always ends.
     fn ceiling(&mut self, place: Place, node: &Node) -> Option<(StepError, bool)> {
+        let refused = |message: String, hard| Some((StepError::new(code::CEILING, message), hard));
         let max_steps = self.program.graph().max_steps.unwrap_or(u64::MAX);
         if self.steps >= max_steps {
-            let message = format!("the run has used all of its {max_steps} steps");
-            return Some((StepError::new(code::CEILING, message), true));
+            return refused(format!("the run has used all of its {max_steps} steps"), true);
         }
         let frame = self.frame(place.0);
-        let key = (frame.plan, frame.active[place.1].node);
+        let number = frame.active[place.1].node;
+        let here = frame.visits.get(&number).copied().unwrap_or(0);
+        let max_iterations = self.program.plan(frame.plan).max_iterations.as_ref();
+        let max_iterations = max_iterations.and_then(|max| self.count(max, &frame.state));
+        if let Some(limit) = max_iterations.filter(|max| u64::from(here) > *max) {
+            let id = &node.id;
+            return refused(format!("node `{id}` has used all of its {limit} iterations"), true);
+        }
+        let key = (frame.plan, number);
         if let Some(limit) = &node.max_visits {
-            let limit = Self::count(limit, &frame.state).unwrap_or(u64::MAX);
+            let limit = self.count(limit, &frame.state).unwrap_or(u64::MAX);
             let so_far = self.visits.entry(key).or_insert(0);
             if *so_far >= limit {
-                let message = format!("node `{}` has used all of its {limit} visits", node.id);
-                return Some((StepError::new(code::CEILING, message), false));
+                let id = &node.id;
+                return refused(format!("node `{id}` has used all of its {limit} visits"), false);
             }
             *so_far += 1;
         }
@@ -109,168 +130,175 @@ impl Machine {
 
     /// Ends a visit one way or the other, and the superstep if it was the last.
     pub(super) fn settle(&mut self, place: Place, state: VisitState) {
+        let program = Arc::clone(&self.program);
+        let failed = matches!(state, VisitState::Failed(_));
         let frame = self.frame_mut(place.0);
         frame.active[place.1].state = state;
-        if frame.is_settled() {
+        frame.pending -= 1;
+        if frame.pending == 0 {
             self.settled.push_back(place.0);
+        } else if failed && !frame.stopping && program.plan(frame.plan).fail_fast {
+            self.stop_frame(place.0);
         }
-    }
-
-    pub(super) fn fail_leaf(&mut self, place: Place, error: StepError) {
-        let leaf = self.leaf(place).cloned();
-        self.fail(place, Failed { error, leaf, region: None }, false);
-    }
-
-    /// A visit has failed for good; the node's rule says what that means.
-    pub(super) fn fail(&mut self, place: Place, failed: Failed, hard: bool) {
-        let frame = self.frame(place.0);
-        let node = self.program.plan(frame.plan).node(frame.active[place.1].node);
-        let goto = match &node.on_error {
-            OnError::Goto(target) if !hard => Some(target.clone()),
-            OnError::Skip if !hard => None,
-            OnError::Abort | OnError::Goto(_) | OnError::Skip => {
-                return self.settle(place, VisitState::Failed(Box::new(failed)));
-            }
-        };
-        if let Some(region) = failed.region {
-            self.drop_children(&region);
-        }
-        let output = json!({ "error": failed.error });
-        let result = StepResult { output, goto, ..StepResult::default() };
-        self.settle(place, VisitState::Done(result));
     }
 
     /// Applies what the superstep changed, in graph order, and asks which way each visit goes.
     pub(super) fn close_superstep(&mut self, id: FrameId) {
-        if let Some(error) = self.frame(id).failure() {
-            let error = error.clone();
+        let Some(frame) = self.frames.get(&id) else { return };
+        let stopped = frame.stopping.then(super::leaf::stopped);
+        if let Some(error) = frame.failure().cloned().or(stopped) {
             return self.frame_failed(id, error);
         }
-        if let Err((visit, problem)) = self.merge_superstep(id) {
-            let node = self.frame(id).active[visit].step.node().to_owned();
-            let error = StepError::new(code::REDUCER, format!("node `{node}`, {problem}"));
-            return self.settle((id, visit), failed_without_work(error));
-        }
-        self.route_superstep(id);
+        self.merge_superstep(id);
     }
 
-    fn merge_superstep(&mut self, id: FrameId) -> Result<(), (usize, String)> {
-        let program = Arc::clone(&self.program);
-        let parent = self.frame(id).parent.as_ref().map(|parent| self.frame(parent.frame).plan);
+    /// Finds out where every visit goes.
+    pub(super) fn route_superstep(&mut self, id: FrameId) {
+        // Each is counted before it is asked, so that none is taken for the last too early.
         let frame = self.frame_mut(id);
-        let plan = program.plan(frame.plan);
-        let layer = Arc::make_mut(&mut frame.state);
-        for (place, visit) in frame.active.iter_mut().enumerate() {
-            let VisitState::Done(result) = &mut visit.state else { continue };
-            let mut changes = std::mem::take(&mut visit.merged);
-            changes.add(std::mem::take(&mut result.patch).into(), &plan.reducers);
-            layer.apply(&changes, &plan.reducers).map_err(|problem| (place, problem))?;
-            let output = Arc::new(std::mem::replace(&mut result.output, Value::Null));
-            layer.outputs.insert(plan.node(visit.node).id.clone(), Arc::clone(&output));
-            frame.output = output;
-            if let Some(parent) = parent {
-                frame.changes.add(changes, &program.plan(parent).reducers);
-            }
+        let done = |visit: &&Visit| matches!(visit.state, VisitState::Done(_));
+        frame.pending = frame.active.iter().filter(done).count();
+        if frame.pending == 0 {
+            // The run was revived when all of that was known already.
+            return self.next_superstep(id);
         }
-        Ok(())
-    }
-
-    fn route_superstep(&mut self, id: FrameId) {
         for place in 0..self.frame(id).active.len() {
-            self.route_visit(id, place);
+            self.route_visit((id, place));
         }
-        self.begin_next_superstep(id);
     }
 
-    fn route_visit(&mut self, id: FrameId, place: usize) {
-        let program = Arc::clone(&self.program);
-        let frame = self.frame_mut(id);
-        let plan = program.plan(frame.plan);
-        let visit = &mut frame.active[place];
+    fn route_visit(&mut self, place: Place) {
+        let (program, plan, node) = self.node_at(place);
+        let plan = program.plan(plan);
+        let visit = &mut self.frame_mut(place.0).active[place.1];
         let VisitState::Done(result) = &mut visit.state else { return };
-        if let Some(target) = result.goto.take() {
-            visit.state = plan.find(&target).map_or_else(
-                || {
-                    let message =
-                        format!("`{}` went to `{target}`, which is not there", visit.step);
-                    failed_without_work(StepError::new(code::NO_SUCH_NODE, message))
-                },
-                |target| VisitState::Routed(vec![target]),
-            );
-            return;
+        if let Some(goto) = result.goto.take() {
+            let targets = goto.nodes().iter().map(|target| plan.find(target));
+            return match targets.collect::<Option<Vec<u32>>>() {
+                Some(targets) => self.routed(place, targets),
+                None => {
+                    let message = format!("`{}` went to a node that is not there", visit.step);
+                    self.cannot_choose(place, StepError::new(code::NO_SUCH_NODE, message));
+                }
+            };
         }
-        let options = plan.conditions(visit.node);
-        if options.is_empty() {
-            visit.state = VisitState::Routed(vec![]);
-            return self.follow_plain_edges(id, place);
+        if plan.leaving(node).any(|(_, edge)| edge.when.is_some()) {
+            visit.state = VisitState::Choosing;
+            return self.choose(place);
         }
-        visit.state = VisitState::Choosing;
-        let (step, node) = (visit.step.clone(), visit.node);
-        self.open.insert(step.clone(), (id, place));
-        let targets = plan.leaving(node).filter(|(_, edge)| edge.when.is_some());
-        let targets = targets.map(|(_, edge)| plan.node(edge.to).id.clone()).collect();
+        self.follow_edges(place, None);
+    }
+
+    /// Asks which of the conditions after a visit holds.
+    pub(super) fn choose(&mut self, place: Place) {
+        let (program, plan, node) = self.node_at(place);
+        let plan = program.plan(plan);
+        let step = self.await_step(place);
+        let (options, targets) = plan
+            .leaving(node)
+            .filter_map(|(_, edge)| Some((edge.when.clone()?, plan.node(edge.to).id.clone())))
+            .unzip();
         self.effects.push(Effect::Choose { step, options, targets });
     }
 
-    /// Adds the edges without a condition to where a visit goes.
-    fn follow_plain_edges(&mut self, id: FrameId, place: usize) {
-        let program = Arc::clone(&self.program);
-        let frame = self.frame_mut(id);
-        let visit = &mut frame.active[place];
-        let VisitState::Routed(targets) = &mut visit.state else { return };
-        for (number, edge) in program.plan(frame.plan).leaving(visit.node) {
+    /// The conditions after a visit, or those of a loop, were evaluated.
+    pub(super) fn chosen(&mut self, place: Place, chosen: Option<u32>) {
+        let (program, plan, node) = self.node_at(place);
+        let plan = program.plan(plan);
+        let mut conditional = plan.leaving(node).filter(|(_, edge)| edge.when.is_some());
+        let target = chosen.and_then(|n| conditional.nth(n as usize)).map(|(_, edge)| edge.to);
+        let state = &self.frame(place.0).active[place.1].state;
+        if matches!(state, VisitState::Region(_)) {
+            return self.round_judged(place, chosen.is_some());
+        }
+        if matches!(state, VisitState::Choosing) {
+            return self.follow_edges(place, target);
+        }
+        let Some(target) = target else {
+            let id = &plan.node(node).id;
+            let message =
+                format!("no condition of the decision `{id}` holds, and it has no `otherwise`");
+            let error = StepError::new(code::NO_ROUTE, message);
+            return self.choice_failed(place, error);
+        };
+        let target = plan.node(target).id.clone();
+        let output = Value::String(target.to_string());
+        let goto = Some(Goto::One(target));
+        self.settle(place, VisitState::Done(StepResult { output, goto, ..StepResult::default() }));
+    }
+
+    /// A decision could not be made.
+    pub(super) fn choice_failed(&mut self, place: Place, error: StepError) {
+        let was = self.leaf(place).cloned().map_or(Was::Nothing, Was::Leaf);
+        self.attempt_over(place, Failed { error, was });
+    }
+
+    /// It is not known where a visit goes.
+    pub(super) fn cannot_choose(&mut self, place: Place, error: StepError) {
+        self.give_up(place, Failed { error, was: Was::Choosing });
+    }
+
+    /// Takes the chosen edge, and those without a condition.
+    fn follow_edges(&mut self, place: Place, chosen: Option<u32>) {
+        let (program, plan, node) = self.node_at(place);
+        let frame = self.frame_mut(place.0);
+        let mut targets: Vec<u32> = chosen.into_iter().collect();
+        for (number, edge) in program.plan(plan).leaving(node) {
             if edge.when.is_some() {
                 continue;
             }
             if edge.from.len() > 1 {
-                let arrived = frame.arrived.entry(number).or_default();
-                arrived.insert(visit.node);
-                if arrived.len() < edge.from.len() {
-                    continue;
-                }
-                frame.arrived.remove(&number);
+                frame.arrived.entry(number).or_default().insert(node);
+            } else {
+                targets.push(edge.to);
             }
-            targets.push(edge.to);
         }
+        self.routed(place, targets);
     }
 
-    /// The conditions after a visit were evaluated.
-    pub(super) fn chosen(&mut self, place: Place, chosen: Option<u32>) {
-        let program = Arc::clone(&self.program);
+    /// It is known where a visit goes; the next superstep begins once that is true of all.
+    fn routed(&mut self, place: Place, targets: Vec<u32>) {
         let frame = self.frame_mut(place.0);
-        let visit = &mut frame.active[place.1];
-        if matches!(visit.state, VisitState::Region(_)) {
-            return self.round_judged(place, chosen.is_some());
+        frame.active[place.1].state = VisitState::Routed(targets);
+        frame.pending -= 1;
+        if frame.pending > 0 {
+            return;
         }
-        let conditional =
-            program.plan(frame.plan).leaving(visit.node).filter(|(_, e)| e.when.is_some());
-        let target = chosen.and_then(|n| conditional.map(|(_, edge)| edge.to).nth(n as usize));
-        visit.state = VisitState::Routed(target.into_iter().collect());
-        self.follow_plain_edges(place.0, place.1);
-        self.begin_next_superstep(place.0);
+        if frame.stopping || frame.failure().is_some() {
+            return self.settled.push_back(place.0);
+        }
+        self.next_superstep(place.0);
     }
 
-    /// Begins the next superstep once every visit knows where it goes, or ends the frame.
-    fn begin_next_superstep(&mut self, id: FrameId) {
-        let mut targets = BTreeSet::new();
-        for visit in &self.frame(id).active {
-            match &visit.state {
-                VisitState::Routed(nodes) => targets.extend(nodes.iter().copied()),
-                VisitState::Failed(failed) => {
-                    let error = failed.error.clone();
-                    return self.frame_failed(id, error);
-                }
-                VisitState::Leaf(_)
-                | VisitState::Region(_)
-                | VisitState::Done(_)
-                | VisitState::Choosing => return,
+    fn next_superstep(&mut self, id: FrameId) {
+        let program = Arc::clone(&self.program);
+        let frame = self.frame_mut(id);
+        let mut next = BTreeSet::new();
+        for visit in &frame.active {
+            if let VisitState::Routed(nodes) = &visit.state {
+                next.extend(nodes.iter().copied());
             }
         }
-        if targets.is_empty() {
-            self.frame_done(id);
-        } else {
-            self.activate(id, &targets);
+        // All visits arrive before an edge that waits for several is taken: were it taken in
+        // between, whoever came after would count for the next time, and order would matter.
+        let plan = program.plan(frame.plan);
+        let edge = |number: &u32| &plan.edges[*number as usize];
+        let is_complete =
+            |(number, arrived): &(&u32, &BTreeSet<u32>)| arrived.len() == edge(number).from.len();
+        let joined: Vec<u32> =
+            frame.arrived.iter().filter(is_complete).map(|(number, _)| *number).collect();
+        next.extend(joined.iter().map(|number| edge(number).to));
+        if next.is_empty() {
+            return self.frame_done(id);
         }
+        // Only visits that a ceiling refuses, and decisions, start nothing. A frame that has gone
+        // past every node without starting anything would go round for ever.
+        if frame.idle > plan.nodes.len() {
+            let message = "it went round without being able to start anything";
+            return self.frame_failed(id, StepError::new(code::CEILING, message));
+        }
+        frame.arrived.retain(|number, arrived| arrived.len() < edge(number).from.len());
+        self.activate(id, &next);
     }
 
     fn frame_done(&mut self, id: FrameId) {
@@ -283,8 +311,10 @@ impl Machine {
         }
     }
 
-    fn frame_failed(&mut self, id: FrameId, error: StepError) {
-        match self.frame(id).parent.clone() {
+    pub(super) fn frame_failed(&mut self, id: FrameId, error: StepError) {
+        let frame = self.frame_mut(id);
+        frame.error = Some(error.clone());
+        match frame.parent.clone() {
             None => {
                 self.outcome = Some(Err(error.clone()));
                 self.effects.push(Effect::Finish(Err(error)));
@@ -292,8 +322,4 @@ impl Machine {
             Some(parent) => self.child_failed(id, &parent, error),
         }
     }
-}
-
-fn failed_without_work(error: StepError) -> VisitState {
-    VisitState::Failed(Box::new(Failed { error, leaf: None, region: None }))
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::region::Region;
+use super::region::{Region, Wait};
 use crate::state::Changes;
-use crate::{How, State, StepError, StepId, StepResult};
+use crate::{How, Key, NodeId, State, StepError, StepId, StepResult, code};
 
 /// One graph being run.
 #[derive(Clone, Debug)]
@@ -19,6 +19,13 @@ pub(super) struct Frame {
     pub(super) state: Arc<State>,
     /// The visits of the current superstep, in graph order.
     pub(super) active: Vec<Visit>,
+    /// How many of them have not come to the end of what they are in: the work, or the choice of
+    /// where to go.
+    pub(super) pending: usize,
+    /// How far the changes of the superstep have been applied, while a function is evaluated.
+    pub(super) merging: Option<Merging>,
+    /// Whether it was told to stop: it goes nowhere from here.
+    pub(super) stopping: bool,
     /// How often each node was visited here.
     pub(super) visits: BTreeMap<u32, u32>,
     /// For edges that wait for several nodes: those that have arrived.
@@ -28,6 +35,8 @@ pub(super) struct Frame {
     pub(super) output: Arc<Value>,
     /// Supersteps in a row in which nothing was started.
     pub(super) idle: usize,
+    /// Why it failed, when it has.
+    pub(super) error: Option<StepError>,
 }
 
 /// The region a frame runs in.
@@ -35,8 +44,17 @@ pub(super) struct Frame {
 pub(super) struct Parent {
     pub(super) frame: u32,
     pub(super) visit: usize,
-    /// The item, in a fan.
-    pub(super) item: Option<String>,
+    /// Which of the frames in it: an item, a branch, a round.
+    pub(super) name: String,
+}
+
+/// How far the changes of a superstep have been applied.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Merging {
+    /// The visit whose changes are being applied.
+    pub(super) visit: usize,
+    /// What a function is combining, if one is.
+    pub(super) waiting: Option<(Key, Arc<Value>)>,
 }
 
 /// A visit to a node in the current superstep.
@@ -44,9 +62,16 @@ pub(super) struct Parent {
 pub(super) struct Visit {
     pub(super) node: u32,
     pub(super) step: StepId,
+    /// How often what is inside was begun, for nodes that hold others, and how often the
+    /// conditions were evaluated, for decisions.
+    pub(super) attempt: u32,
+    /// How many attempts have failed.
+    pub(super) failures: u32,
     pub(super) state: VisitState,
     /// What was changed inside it, when it is a region that is done.
     pub(super) merged: Changes,
+    /// What the nodes inside it returned, seen by those that come after it.
+    pub(super) inner: BTreeMap<NodeId, Arc<Value>>,
 }
 
 /// How a visit stands.
@@ -56,6 +81,12 @@ pub(super) enum VisitState {
     Leaf(Leaf),
     /// A graph is run inside.
     Region(Box<Region>),
+    /// It returned, and waits for what the user says.
+    Asking(StepResult),
+    /// An attempt failed, and a function says what that means.
+    Judging(Box<Failed>, Judging),
+    /// It waits before its next attempt.
+    Resting,
     /// It returned; its changes are applied when the whole superstep has.
     Done(StepResult),
     /// It failed, and the graph with it; kept in case the run is revived.
@@ -66,13 +97,24 @@ pub(super) enum VisitState {
     Routed(Vec<u32>),
 }
 
+/// What a function is asked about a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Judging {
+    /// Whether it is worth another attempt.
+    Retry,
+    /// What to do about it.
+    OnError,
+}
+
 /// A step that the caller carries out.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Leaf {
     pub(super) attempt: u32,
     pub(super) how: How,
-    pub(super) failures: u32,
+    /// Losses in a row that got nowhere.
     pub(super) lost: u32,
+    /// How long to wait before this attempt.
+    pub(super) delay_ms: u64,
     pub(super) phase: LeafPhase,
 }
 
@@ -81,16 +123,44 @@ pub(super) struct Leaf {
 pub(super) enum LeafPhase {
     Queued,
     Running,
+    /// Told to stop, not gone yet.
+    Cancelling,
+    /// Lost, and the user says what to do.
     Asking,
+    /// A decision whose conditions are being evaluated.
+    Choosing,
+}
+
+impl LeafPhase {
+    /// Whether the caller is carrying it out.
+    pub(super) fn is_live(self) -> bool {
+        matches!(self, Self::Running | Self::Cancelling)
+    }
 }
 
 /// A visit that failed.
 #[derive(Clone, Debug)]
 pub(super) struct Failed {
     pub(super) error: StepError,
-    /// Absent when a ceiling kept it from starting at all.
-    pub(super) leaf: Option<Leaf>,
-    pub(super) region: Option<Box<Region>>,
+    /// What it was when it failed.
+    pub(super) was: Was,
+}
+
+/// What a visit was when it failed, for another chance.
+#[derive(Clone, Debug)]
+pub(super) enum Was {
+    /// Not entered: a ceiling forbade it, or it was stopped before its turn.
+    Outside,
+    /// Entered, but nothing has begun: the state did not fit, or it waited for its next attempt.
+    Nothing,
+    /// Carried out by the caller.
+    Leaf(Leaf),
+    /// A node with something inside.
+    Region(Box<Region>),
+    /// Done, but the user had not answered.
+    Asking(StepResult),
+    /// Done, but where to go was not known.
+    Choosing,
 }
 
 impl Frame {
@@ -101,40 +171,104 @@ impl Frame {
             parent,
             state: Arc::new(state),
             active: vec![],
+            pending: 0,
+            merging: None,
+            stopping: false,
             visits: BTreeMap::new(),
             arrived: BTreeMap::new(),
             changes: Changes::default(),
             output: Arc::new(Value::Null),
             idle: 0,
+            error: None,
         }
     }
 
-    /// Whether every visit of the superstep has come to an end.
-    pub(super) fn is_settled(&self) -> bool {
-        self.active.iter().all(|visit| match visit.state {
-            VisitState::Done(_) | VisitState::Failed(_) => true,
-            VisitState::Leaf(_)
-            | VisitState::Region(_)
-            | VisitState::Choosing
-            | VisitState::Routed(_) => false,
-        })
+    /// The first failure of the superstep; one that only was stopped because of another is not it.
+    pub(super) fn failure(&self) -> Option<&StepError> {
+        let errors = || self.active.iter().filter_map(|visit| visit.state.failure());
+        errors().find(|error| error.code != code::CANCELLED).or_else(|| errors().next())
+    }
+}
+
+impl VisitState {
+    /// Why it failed, if it did.
+    fn failure(&self) -> Option<&StepError> {
+        if let Self::Failed(failed) = self { Some(&failed.error) } else { None }
     }
 
-    /// The first failure of the superstep.
-    pub(super) fn failure(&self) -> Option<&StepError> {
-        self.active.iter().find_map(|visit| match &visit.state {
-            VisitState::Failed(failed) => Some(&failed.error),
-            VisitState::Leaf(_)
-            | VisitState::Region(_)
-            | VisitState::Done(_)
-            | VisitState::Choosing
-            | VisitState::Routed(_) => None,
-        })
+    /// What runs, or ran, inside.
+    pub(super) fn region(&self) -> Option<&Region> {
+        match self {
+            Self::Region(region) => Some(region),
+            Self::Failed(failed) | Self::Judging(failed, _) => {
+                if let Was::Region(region) = &failed.was { Some(region) } else { None }
+            }
+            Self::Leaf(_)
+            | Self::Asking(_)
+            | Self::Resting
+            | Self::Done(_)
+            | Self::Choosing
+            | Self::Routed(_) => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(super) fn region_mut(&mut self) -> Option<&mut Region> {
+        match self {
+            Self::Region(region) => Some(region),
+            Self::Failed(failed) | Self::Judging(failed, _) => {
+                if let Was::Region(region) = &mut failed.was { Some(region) } else { None }
+            }
+            Self::Leaf(_)
+            | Self::Asking(_)
+            | Self::Resting
+            | Self::Done(_)
+            | Self::Choosing
+            | Self::Routed(_) => None,
+        }
+    }
+
+    /// Whether conditions are being evaluated for it.
+    pub(super) fn is_choosing(&self) -> bool {
+        match self {
+            Self::Choosing => true,
+            Self::Leaf(leaf) => leaf.phase == LeafPhase::Choosing,
+            Self::Region(region) => matches!(region.wait, Some(Wait::Until)),
+            Self::Asking(_)
+            | Self::Judging(..)
+            | Self::Resting
+            | Self::Done(_)
+            | Self::Failed(_)
+            | Self::Routed(_) => false,
+        }
+    }
+
+    /// Whether a function is being evaluated for it.
+    pub(super) fn is_evaluating(&self) -> bool {
+        match self {
+            Self::Judging(..) | Self::Done(_) => true,
+            Self::Region(region) => {
+                matches!(region.wait, Some(Wait::Input | Wait::Output(_) | Wait::Reduce { .. }))
+            }
+            Self::Leaf(_)
+            | Self::Asking(_)
+            | Self::Resting
+            | Self::Failed(_)
+            | Self::Choosing
+            | Self::Routed(_) => false,
+        }
     }
 }
 
 impl Leaf {
     pub(super) fn first() -> Self {
-        Self { attempt: 1, how: How::First, failures: 0, lost: 0, phase: LeafPhase::Queued }
+        Self { attempt: 1, how: How::First, lost: 0, delay_ms: 0, phase: LeafPhase::Queued }
+    }
+}
+
+impl Failed {
+    /// A visit that was not even entered.
+    pub(super) fn outside(error: StepError) -> Self {
+        Self { error, was: Was::Outside }
     }
 }

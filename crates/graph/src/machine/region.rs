@@ -1,16 +1,16 @@
-//! Nodes that hold a graph: sub-graphs, loops, fans.
+//! A node in which graphs are run: sub-graphs, loops, fans and branches.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::frame::{Failed, Frame, Parent, VisitState};
+use super::fan::Fan;
+use super::frame::{Failed, Frame, Parent, VisitState, Was};
 use super::{Effect, FrameId, Machine, Place};
-use crate::id::escape;
 use crate::state::Changes;
-use crate::{Condition, Each, Kind, Ready, State, StepError, StepResult, code};
+use crate::{Key, Kind, NodeId, Parallel, Patch, State, StepError, StepResult, Strategy, code};
 
 /// A node in which graphs are run.
 #[derive(Clone, Debug)]
@@ -19,103 +19,185 @@ pub(super) struct Region {
     pub(super) state: Arc<State>,
     /// The same changes, to be applied at this node's place when its superstep ends.
     pub(super) changes: Changes,
-    pub(super) inside: Inside,
-}
-
-/// What runs inside.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) enum Inside {
-    /// A sub-graph, or one round of a loop.
-    Single { child: FrameId, round: u32 },
-    /// The items of a fan.
-    Fan(Fan),
-}
-
-/// The items of a fan.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Fan {
+    /// The frames inside, by item, branch or round.
     pub(super) running: BTreeMap<String, FrameId>,
     pub(super) failed: BTreeMap<String, FrameId>,
-    /// How often each node was visited for each item, so that visits count on when it runs again.
-    visits: BTreeMap<String, BTreeMap<u32, u32>>,
-    /// Each item as it was when it last started: one that is still the same is not run again.
-    started: BTreeMap<String, Value>,
-    /// How far the list has been read, for fans that run every item once.
-    read: usize,
-    outputs: BTreeMap<String, Value>,
+    /// Those of a revived run that have failed and wait for a worker.
+    pub(super) waking: BTreeMap<String, FrameId>,
+    pub(super) outputs: BTreeMap<String, Value>,
+    /// Which round of a loop.
+    pub(super) round: u32,
+    pub(super) fan: Fan,
+    /// Frames that have finished and whose changes are being applied, oldest first.
+    pub(super) absorbing: VecDeque<Absorbing>,
+    /// What it waits for besides its frames.
+    pub(super) wait: Option<Wait>,
+    /// How it ends once its frames are gone.
+    pub(super) ending: Option<Ending>,
 }
 
-impl Machine {
-    pub(super) fn enter_region(&mut self, place: Place) {
-        let frame = self.frame(place.0);
-        let visit = &frame.active[place.1];
-        let (scope, base) = (visit.step.as_str().to_owned(), Arc::clone(&frame.state));
-        let node = self.program.plan(frame.plan).node(visit.node);
-        let inside = match &node.kind {
-            Kind::Each(_) => Inside::Fan(Fan::default()),
-            Kind::Work { .. } | Kind::Subgraph { .. } | Kind::Loop { .. } => {
-                Inside::Single { child: self.next_frame, round: 1 }
-            }
-        };
-        let first_scope = match &node.kind {
-            Kind::Loop { .. } => Some(format!("{scope}[1]")),
-            Kind::Subgraph { .. } => Some(scope),
-            Kind::Work { .. } | Kind::Each(_) => None,
-        };
-        let state = Arc::new(State::over(&base));
-        let region = Region { state, changes: Changes::default(), inside };
-        self.frame_mut(place.0).active[place.1].state = VisitState::Region(Box::new(region));
-        match first_scope {
-            Some(scope) => self.open_child(place, scope, None),
-            None => self.fill_fan(place),
+/// A frame that has finished.
+#[derive(Clone, Debug)]
+pub(super) struct Absorbing {
+    pub(super) name: String,
+    pub(super) changes: Changes,
+    pub(super) output: Arc<Value>,
+    /// What the nodes in it returned.
+    pub(super) inner: BTreeMap<NodeId, Arc<Value>>,
+    pub(super) visits: BTreeMap<u32, u32>,
+}
+
+/// What a region waits for besides its frames.
+#[derive(Clone, Debug)]
+pub(super) enum Wait {
+    /// The state to begin with.
+    Input,
+    /// Whether a loop is done.
+    Until,
+    /// The changes it makes to the state around it, out of this value.
+    Output(Arc<Value>),
+    /// A change from inside, combined with what was there.
+    Reduce { key: Key, change: Arc<Value> },
+}
+
+/// How a region ends once its frames are gone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum Ending {
+    /// It fails.
+    Fail(StepError),
+    /// One branch has settled it.
+    Join,
+}
+
+impl Region {
+    fn new(state: State) -> Self {
+        Self {
+            state: Arc::new(state),
+            changes: Changes::default(),
+            running: BTreeMap::new(),
+            failed: BTreeMap::new(),
+            waking: BTreeMap::new(),
+            outputs: BTreeMap::new(),
+            round: 0,
+            fan: Fan::default(),
+            absorbing: VecDeque::new(),
+            wait: None,
+            ending: None,
         }
     }
 
-    /// Starts a frame inside a region.
-    fn open_child(&mut self, place: Place, scope: String, item: Option<(String, Value)>) {
-        let program = Arc::clone(&self.program);
-        let frame = self.frame(place.0);
-        let plan = program.plan(frame.plan);
-        let visit = &frame.active[place.1];
-        let body = plan.bodies[visit.node as usize].unwrap_or(0);
-        let VisitState::Region(region) = &visit.state else { return };
-        let mut state = State::over(&region.state);
-        let mut visits = BTreeMap::new();
-        let name = item.map(|(name, value)| {
-            if let Kind::Each(each) = &plan.node(visit.node).kind {
-                state.keys.insert(each.item.clone(), Arc::new(value));
+    /// The frame through which everything in here goes, when there can only be one.
+    pub(super) fn only_child(&self) -> Option<FrameId> {
+        let mut frames = self.running.iter().chain(&self.failed);
+        frames.next().filter(|(name, _)| name.as_str() == SINGLE).map(|(_, frame)| *frame)
+    }
+}
+
+/// The name of the frame of a sub-graph or of a loop's round.
+pub(super) const SINGLE: &str = "";
+
+impl Machine {
+    pub(super) fn enter_region(&mut self, place: Place) {
+        let (program, plan, node) = self.node_at(place);
+        let node = program.plan(plan).node(node);
+        let region = Region::new(State::over(&self.frame(place.0).state));
+        self.frame_mut(place.0).active[place.1].state = VisitState::Region(Box::new(region));
+        self.limit(place);
+        match &node.kind {
+            Kind::Subgraph { input: Some(call), .. } => {
+                self.wait(place, Wait::Input);
+                self.evaluate(place, call.clone(), vec![]);
             }
-            if let Inside::Fan(fan) = &region.inside {
-                visits = fan.visits.get(&name).cloned().unwrap_or_default();
+            Kind::Subgraph { .. } => self.open_child(place, SINGLE.to_owned(), None),
+            Kind::Loop { .. } => self.next_round(place),
+            Kind::Each(_) => self.fill_fan(place),
+            Kind::Parallel(parallel) => self.open_branches(place, parallel),
+            Kind::Work { .. } | Kind::Decision => {}
+        }
+    }
+
+    /// Asks to be told when a region has taken too long.
+    pub(super) fn limit(&mut self, place: Place) {
+        let (program, plan, node) = self.node_at(place);
+        if let Some(timeout_ms) = program.plan(plan).node(node).timeout_ms {
+            let step = self.frame(place.0).active[place.1].step.clone();
+            self.limited.insert(step.clone(), place);
+            self.effects.push(Effect::Limit { step, timeout_ms });
+        }
+    }
+
+    fn wait(&mut self, place: Place, wait: Wait) {
+        if let Some(region) = self.region_mut(place) {
+            region.wait = Some(wait);
+        }
+    }
+
+    fn open_branches(&mut self, place: Place, parallel: &Parallel) {
+        for branch in &parallel.branches {
+            self.open_child(place, branch.id.to_string(), None);
+        }
+        self.end_if_idle(place);
+    }
+
+    fn next_round(&mut self, place: Place) {
+        if let Some(region) = self.region_mut(place) {
+            region.round += 1;
+        }
+        self.open_child(place, SINGLE.to_owned(), None);
+    }
+
+    /// Starts a frame inside a region; `state` is what it sees, otherwise the region's.
+    pub(super) fn open_child(&mut self, place: Place, name: String, state: Option<State>) {
+        let (program, plan, node) = self.node_at(place);
+        let plan = program.plan(plan);
+        let next = self.next_frame;
+        let visit = &mut self.frame_mut(place.0).active[place.1];
+        let mut scope = visit.step.as_str().to_owned();
+        if visit.attempt > 1 {
+            scope = format!("{scope}!{}", visit.attempt);
+        }
+        let VisitState::Region(region) = &mut visit.state else { return };
+        match &plan.node(node).kind {
+            Kind::Loop { .. } => scope = format!("{scope}[{}]", region.round),
+            Kind::Each(_) | Kind::Parallel(_) => {
+                scope = format!("{scope}[{}]", crate::id::escape(&name));
             }
-            name
-        });
-        let parent = Parent { frame: place.0, visit: place.1, item: name };
+            Kind::Work { .. } | Kind::Decision | Kind::Subgraph { .. } => {}
+        }
+        region.running.insert(name.clone(), next);
+        let state = state.unwrap_or_else(|| State::over(&region.state));
+        let visits = region.fan.visits_of(&name);
+        let body = plan.body(node, &name);
+        let parent = Parent { frame: place.0, visit: place.1, name };
         let mut child = Frame::new(body, scope, Some(parent), state);
         child.visits = visits;
         self.open_frame(child);
     }
 
-    fn region_mut(&mut self, place: Place) -> Option<&mut Region> {
-        match &mut self.frame_mut(place.0).active[place.1].state {
-            VisitState::Region(region) => Some(region),
-            VisitState::Leaf(_)
-            | VisitState::Done(_)
-            | VisitState::Failed(_)
-            | VisitState::Choosing
-            | VisitState::Routed(_) => None,
-        }
+    pub(super) fn region_mut(&mut self, place: Place) -> Option<&mut Region> {
+        let state = &mut self.frame_mut(place.0).active[place.1].state;
+        if let VisitState::Region(region) = state { Some(region) } else { None }
     }
 
     fn take_region(&mut self, place: Place) -> Option<Box<Region>> {
-        let state = &mut self.frame_mut(place.0).active[place.1].state;
-        match std::mem::replace(state, VisitState::Choosing) {
-            VisitState::Region(region) => Some(region),
-            VisitState::Leaf(_)
+        let visit = &mut self.frame_mut(place.0).active[place.1];
+        let step = visit.step.clone();
+        match std::mem::replace(&mut visit.state, VisitState::Resting) {
+            VisitState::Region(region) => {
+                self.limited.remove(&step);
+                Some(region)
+            }
+            other @ (VisitState::Leaf(_)
+            | VisitState::Asking(_)
+            | VisitState::Judging(..)
+            | VisitState::Resting
             | VisitState::Done(_)
             | VisitState::Failed(_)
             | VisitState::Choosing
-            | VisitState::Routed(_) => None,
+            | VisitState::Routed(_)) => {
+                visit.state = other;
+                None
+            }
         }
     }
 
@@ -123,229 +205,240 @@ impl Machine {
     pub(super) fn child_done(&mut self, id: FrameId, parent: &Parent) {
         let place = (parent.frame, parent.visit);
         let Some(child) = self.frames.remove(&id) else { return };
-        let program = Arc::clone(&self.program);
-        let plan = program.plan(self.frame(place.0).plan);
-        let kind = &plan.node(self.frame(place.0).active[place.1].node).kind;
+        let (program, plan, node) = self.node_at(place);
+        let kind = &program.plan(plan).node(node).kind;
         let Some(region) = self.region_mut(place) else { return };
+        region.running.remove(&parent.name);
+        if region.ending.is_some() {
+            // It has lost, or came too late: what it changed is dropped.
+            return self.end_if_idle(place);
+        }
+        if let Kind::Subgraph { isolated, output, .. } = kind
+            && (*isolated || output.is_some())
+        {
+            return match output {
+                Some(call) => {
+                    let ended = Arc::new(child.state.to_value());
+                    region.wait = Some(Wait::Output(Arc::clone(&ended)));
+                    self.evaluate(place, call.clone(), vec![ended]);
+                }
+                None => self.finish_region(place, child.state.own_values()),
+            };
+        }
+        // What it saw is let go of here: nothing else may hold the state that is changed below, or
+        // it would have to be copied.
+        let Frame { changes, output, visits, state, .. } = child;
+        let inner = Arc::unwrap_or_clone(state).outputs;
+        let name = parent.name.clone();
+        region.absorbing.push_back(Absorbing { name, changes, output, inner, visits });
+        match kind {
+            Kind::Parallel(Parallel { strategy: Strategy::All, .. }) => self.end_if_idle(place),
+            Kind::Parallel(_) => self.stop_region(place, Ending::Join),
+            // Those before it in the queue have to be absorbed first.
+            _ if region.wait.is_some() => {}
+            Kind::Each(_)
+            | Kind::Loop { .. }
+            | Kind::Subgraph { .. }
+            | Kind::Work { .. }
+            | Kind::Decision => self.absorb(place),
+        }
+    }
 
-        let isolated = matches!(kind, Kind::Subgraph { isolated: true, .. });
-        let mut problem = None;
-        if !isolated {
-            let state = Arc::make_mut(&mut region.state);
-            problem = state.apply(&child.changes, &plan.reducers).err();
-            region.changes.add(child.changes, &plan.reducers);
+    /// The changes of a finished frame are applied.
+    pub(super) fn absorbed(&mut self, place: Place, child: Absorbing) {
+        let (program, plan, node) = self.node_at(place);
+        let Some(region) = self.region_mut(place) else { return };
+        let output = Value::clone(&child.output);
+        let kind = &program.plan(plan).node(node).kind;
+        // The items of a fan return each their own; they are kept by item instead.
+        if !matches!(kind, Kind::Each(_)) {
+            Arc::make_mut(&mut region.state).outputs.extend(child.inner);
         }
-        if let Some(problem) = problem {
-            let error =
-                StepError::new(code::REDUCER, format!("inside `{}`: {problem}", child.scope));
-            return self.fail_region(place, error);
-        }
-        match (&mut region.inside, kind) {
-            (Inside::Fan(fan), _) => {
-                let name = parent.item.clone().unwrap_or_default();
-                fan.running.remove(&name);
-                fan.visits.insert(name.clone(), child.visits);
-                fan.outputs.insert(name, Value::clone(&child.output));
+        match kind {
+            Kind::Each(_) => {
+                region.fan.ran(&child.name, child.visits);
+                region.outputs.insert(child.name, output);
                 self.fill_fan(place);
             }
-            (Inside::Single { round, .. }, Kind::Loop { until, max_rounds, .. }) => {
-                let last = *round == *max_rounds;
-                self.round_done(place, until.as_ref(), last, Value::clone(&child.output));
+            Kind::Parallel(_) => {
+                region.outputs.insert(child.name, output);
             }
-            (Inside::Single { .. }, Kind::Work { .. } | Kind::Subgraph { .. } | Kind::Each(_)) => {
-                let output =
-                    if isolated { child.state.own_values() } else { Value::clone(&child.output) };
-                self.region_done(place, output);
+            Kind::Loop { max_rounds, .. } if region.round == *max_rounds => {
+                self.finish_region(place, output);
+            }
+            Kind::Loop { until: Some(_), .. } => {
+                region.outputs.insert(SINGLE.to_owned(), output);
+                self.ask_until(place);
+            }
+            Kind::Loop { until: None, .. } => self.next_round(place),
+            Kind::Work { .. } | Kind::Decision | Kind::Subgraph { .. } => {
+                self.finish_region(place, output);
             }
         }
     }
 
-    fn round_done(&mut self, place: Place, until: Option<&Condition>, last: bool, output: Value) {
-        let step = self.frame(place.0).active[place.1].step.clone();
-        match until {
-            _ if last => self.region_done(place, output),
-            Some(until) => {
-                self.open.insert(step.clone(), place);
-                self.effects.push(Effect::Choose {
-                    step,
-                    options: vec![until.clone()],
-                    targets: vec![],
-                });
-            }
-            None => self.round_judged(place, false),
-        }
+    fn ask_until(&mut self, place: Place) {
+        let (program, plan, node) = self.node_at(place);
+        let Kind::Loop { until: Some(until), .. } = &program.plan(plan).node(node).kind else {
+            return;
+        };
+        self.wait(place, Wait::Until);
+        let step = self.await_step(place);
+        let options = vec![until.clone()];
+        self.effects.push(Effect::Choose { step, options, targets: vec![] });
     }
 
     /// A loop knows whether it is done.
     pub(super) fn round_judged(&mut self, place: Place, done: bool) {
-        if done {
-            return self.region_done(place, Value::Null);
-        }
-        let next = self.next_frame;
-        let scope = self.frame(place.0).active[place.1].step.as_str().to_owned();
         let Some(region) = self.region_mut(place) else { return };
-        let Inside::Single { child, round } = &mut region.inside else { return };
-        *round += 1;
-        *child = next;
-        let scope = format!("{scope}[{round}]");
-        self.open_child(place, scope, None);
+        region.wait = None;
+        if done {
+            let output = region.outputs.remove(SINGLE).unwrap_or_default();
+            return self.finish_region(place, output);
+        }
+        self.next_round(place);
+    }
+
+    /// A function that a region needs was evaluated.
+    pub(super) fn region_evaluated(&mut self, place: Place, result: Result<Value, StepError>) {
+        let Some(region) = self.region_mut(place) else { return };
+        let Some(wait) = region.wait.take() else { return };
+        let value = match result {
+            Ok(value) => value,
+            Err(error) => {
+                region.wait = Some(wait);
+                // Others may be running beside the one this was about.
+                return self.stop_region(place, Ending::Fail(error));
+            }
+        };
+        let (patch, wait) = match wait {
+            Wait::Reduce { key, change } => {
+                return self.inner_change_combined(place, (key, change), value);
+            }
+            // A condition is chosen, not evaluated; only its failure comes here.
+            Wait::Until => return,
+            wait @ (Wait::Input | Wait::Output(_)) => match to_patch(&value) {
+                Ok(patch) => (patch, wait),
+                Err(error) => {
+                    region.wait = Some(wait);
+                    return self.fail_region(place, error);
+                }
+            },
+        };
+        if matches!(wait, Wait::Input) {
+            return self.open_child(place, SINGLE.to_owned(), Some(State::new(patch)));
+        }
+        let (program, plan, _) = self.node_at(place);
+        if let Some(region) = self.region_mut(place) {
+            region.changes.add(patch.into(), &program.plan(plan).reducers);
+        }
+        self.finish_region(place, value);
+    }
+
+    /// A frame inside a region has failed. Its siblings go on, unless that is not wanted.
+    pub(super) fn child_failed(&mut self, id: FrameId, parent: &Parent, error: StepError) {
+        let place = (parent.frame, parent.visit);
+        let (program, plan, node) = self.node_at(place);
+        let Some(region) = self.region_mut(place) else { return };
+        region.running.remove(&parent.name);
+        region.failed.insert(parent.name.clone(), id);
+        if region.ending.is_some() {
+            return self.end_if_idle(place);
+        }
+        let name = &parent.name;
+        match &program.plan(plan).node(node).kind {
+            Kind::Each(each) if each.fail_fast => {
+                self.stop_region(place, Ending::Fail(about("item", name, &error)));
+            }
+            Kind::Each(_) => self.fill_fan(place),
+            Kind::Parallel(Parallel { strategy: Strategy::Race, .. })
+            | Kind::Parallel(Parallel { strategy: Strategy::All, fail_fast: true, .. }) => {
+                self.stop_region(place, Ending::Fail(about("branch", name, &error)));
+            }
+            Kind::Parallel(_) => self.end_if_idle(place),
+            Kind::Work { .. } | Kind::Decision | Kind::Subgraph { .. } | Kind::Loop { .. } => {
+                self.fail_region(place, error);
+            }
+        }
     }
 
     /// A region is done: its changes become the result of its visit.
-    fn region_done(&mut self, place: Place, output: Value) {
+    pub(super) fn finish_region(&mut self, place: Place, output: Value) {
+        let (program, plan, node) = self.node_at(place);
+        if let Err(error) = program.plan(plan).check_output(node, &output) {
+            return self.fail_region(place, error);
+        }
         let Some(region) = self.take_region(place) else { return };
-        let frame = self.frame_mut(place.0);
-        let result = StepResult { output, ..StepResult::default() };
+        self.drop_children(&region);
         // The changes are applied one by one when the superstep ends; they travel beside the
         // result because a reducer may have to see each of them.
-        frame.active[place.1].merged = region.changes;
-        self.settle(place, VisitState::Done(result));
+        let visit = &mut self.frame_mut(place.0).active[place.1];
+        visit.merged = region.changes;
+        visit.inner.clone_from(&region.state.outputs);
+        self.settle(place, VisitState::Done(StepResult { output, ..StepResult::default() }));
     }
 
-    /// A frame inside a region has failed. In a fan its siblings go on.
-    pub(super) fn child_failed(&mut self, id: FrameId, parent: &Parent, error: StepError) {
-        let place = (parent.frame, parent.visit);
-        let Some(region) = self.region_mut(place) else { return };
-        match &mut region.inside {
-            Inside::Fan(fan) => {
-                let name = parent.item.clone().unwrap_or_default();
-                fan.running.remove(&name);
-                fan.failed.insert(name, id);
-                self.fill_fan(place);
-            }
-            Inside::Single { .. } => self.fail_region(place, error),
-        }
-    }
-
-    fn fail_region(&mut self, place: Place, error: StepError) {
-        let region = self.take_region(place);
-        self.fail(place, Failed { error, leaf: None, region }, false);
+    pub(super) fn fail_region(&mut self, place: Place, error: StepError) {
+        let Some(mut region) = self.take_region(place) else { return };
+        region.ending = None;
+        region.failed.append(&mut region.waking);
+        self.attempt_over(place, Failed { error, was: Was::Region(region) });
     }
 
     /// Forgets what is inside a region.
     pub(super) fn drop_children(&mut self, region: &Region) {
-        let children: Vec<FrameId> = match &region.inside {
-            Inside::Single { child, .. } => vec![*child],
-            Inside::Fan(fan) => fan.failed.values().copied().collect(),
-        };
-        for child in children {
-            let Some(frame) = self.frames.remove(&child) else { continue };
+        let Region { running, failed, waking, .. } = region;
+        for child in running.values().chain(failed.values()).chain(waking.values()) {
+            let Some(frame) = self.frames.remove(child) else { continue };
             for visit in frame.active {
-                if let VisitState::Failed(failed) = visit.state
-                    && let Some(inner) = failed.region
-                {
-                    self.drop_children(&inner);
+                if let Some(inner) = visit.state.region() {
+                    self.drop_children(inner);
                 }
             }
         }
     }
 
-    /// Starts as many items as may start; ends the fan when nothing runs and nothing can.
-    pub(super) fn fill_fan(&mut self, place: Place) {
-        let program = Arc::clone(&self.program);
-        let frame = self.frame(place.0);
-        let Kind::Each(each) = &program.plan(frame.plan).node(frame.active[place.1].node).kind
-        else {
-            return;
-        };
-        let scope = frame.active[place.1].step.as_str().to_owned();
-        while let Some((name, item)) = self.next_item(place, each) {
-            let next = self.next_frame;
-            let Some(region) = self.region_mut(place) else { return };
-            let Inside::Fan(fan) = &mut region.inside else { return };
-            fan.running.insert(name.clone(), next);
-            let scope = format!("{scope}[{}]", escape(&name));
-            self.open_child(place, scope, Some((name, item)));
-        }
-        self.end_fan_if_idle(place, each);
-    }
-
-    fn end_fan_if_idle(&mut self, place: Place, each: &Each) {
-        let Some(Region { inside: Inside::Fan(fan), state, .. }) = self.region_mut(place) else {
-            return;
-        };
-        if !fan.running.is_empty() {
-            return;
-        }
-        if fan.failed.is_empty() {
-            let list = state.get(each.over.as_str()).and_then(|list| list.as_array());
-            let outputs = fan.take_outputs(list.map_or(&[], Vec::as_slice));
-            return self.region_done(place, Value::Object(outputs));
-        }
-        let failed: Vec<FrameId> = fan.failed.values().copied().collect();
-        let all = fan.failed.len() + fan.outputs.len();
-        let first = failed.first().and_then(|id| self.frame(*id).failure());
-        let first = first.map_or_else(String::new, |error| error.message.clone());
-        let message = format!("{} of {all} items failed; the first: {first}", failed.len());
-        self.fail_region(place, StepError::new(code::FAN, message));
-    }
-
-    /// The first item that may start now, if there is a worker for it.
-    fn next_item(&mut self, place: Place, each: &Each) -> Option<(String, Value)> {
-        let region = self.region_mut(place)?;
-        let limit = Self::count(&each.workers, &region.state).unwrap_or(u64::MAX).max(1);
-        let list = Arc::clone(region.state.get(each.over.as_str())?);
-        let list = list.as_array()?;
-        let Inside::Fan(fan) = &mut region.inside else { return None };
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        match each.ready {
-            _ if fan.running.len() >= limit => None,
-            Ready::Once => fan.unread(list),
-            Ready::Tasks => fan.ready_task(list),
+    /// Asks again for what a region was waiting for when it failed, and goes on.
+    pub(super) fn resume_region(&mut self, place: Place) {
+        let (program, plan, node) = self.node_at(place);
+        let plan = program.plan(plan);
+        let Some(region) = self.region_mut(place) else { return };
+        match (region.wait.clone(), &plan.node(node).kind) {
+            (Some(Wait::Input), Kind::Subgraph { input: Some(call), .. }) => {
+                self.evaluate(place, call.clone(), vec![]);
+            }
+            (Some(Wait::Until), _) => self.ask_until(place),
+            (Some(Wait::Output(value)), Kind::Subgraph { output: Some(call), .. })
+            | (Some(Wait::Output(value)), Kind::Parallel(Parallel { merge: Some(call), .. })) => {
+                self.evaluate(place, call.clone(), vec![value]);
+            }
+            (Some(Wait::Reduce { key, change }), _) => {
+                if let Some(crate::Reducer::Call(call)) = plan.reducers.get(&key) {
+                    let old = region.state.get(key.as_str()).cloned().unwrap_or_default();
+                    self.evaluate(place, call.clone(), vec![old, change]);
+                }
+            }
+            (_, Kind::Each(_)) if region.absorbing.is_empty() => self.fill_fan(place),
+            (_, Kind::Parallel(_)) => self.end_if_idle(place),
+            (_, _) => self.absorb(place),
         }
     }
 }
 
-/// What an item is called: its id, or else its place in the list.
-fn item_name(place: usize, item: &Value) -> String {
-    item.get("id").and_then(Value::as_str).map_or_else(|| place.to_string(), str::to_owned)
+fn about(what: &str, name: &str, error: &StepError) -> StepError {
+    StepError { message: format!("{what} `{name}` failed: {}", error.message), ..error.clone() }
 }
 
-impl Fan {
-    /// The outputs by item, in the order of the list; those of items that left it come last.
-    fn take_outputs(&mut self, list: &[Value]) -> serde_json::Map<String, Value> {
-        let mut left = std::mem::take(&mut self.outputs);
-        let names = list.iter().enumerate().map(|(place, item)| item_name(place, item));
-        let mut ordered: serde_json::Map<String, Value> =
-            names.filter_map(|name| left.remove_entry(&name)).collect();
-        ordered.extend(left);
-        ordered
-    }
-
-    fn unread(&mut self, list: &[Value]) -> Option<(String, Value)> {
-        let item = list.get(self.read)?;
-        let mut name = item_name(self.read, item);
-        if self.started.contains_key(&name) {
-            name = format!("{name}~{}", self.read);
+/// What a function returned, as changes to a state.
+fn to_patch(value: &Value) -> Result<Patch, StepError> {
+    match value {
+        Value::Null => Ok(Patch::new()),
+        Value::Object(fields) => {
+            Ok(fields.iter().map(|(key, value)| (Key::from(key.as_str()), value.clone())).collect())
         }
-        self.read += 1;
-        self.started.insert(name.clone(), Value::Null);
-        Some((name, item.clone()))
-    }
-
-    fn ready_task(&mut self, list: &[Value]) -> Option<(String, Value)> {
-        let status = |row: &Value, wanted: &[&str]| {
-            row.get("status").and_then(Value::as_str).is_some_and(|s| wanted.contains(&s))
-        };
-        let done: BTreeSet<&str> = list
-            .iter()
-            .filter(|row| status(row, &["completed", "skipped"]))
-            .filter_map(|row| row.get("id")?.as_str())
-            .collect();
-        let unblocked = |row: &Value| {
-            let blockers = row.get("blockedBy").and_then(Value::as_array);
-            let is_done = |id: &Value| id.as_str().is_some_and(|id| done.contains(id));
-            blockers.is_none_or(|blockers| blockers.iter().all(is_done))
-        };
-        let (id, row) = list
-            .iter()
-            .filter(|row| status(row, &["pending"]) && unblocked(row))
-            .filter_map(|row| Some((row.get("id")?.as_str()?, row)))
-            .find(|(id, row)| {
-                let known = self.running.contains_key(*id) || self.failed.contains_key(*id);
-                !known && self.started.get(*id) != Some(row)
-            })?;
-        self.started.insert(id.to_owned(), row.clone());
-        Some((id.to_owned(), row.clone()))
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            let message = format!("a function that makes changes returned {value}, not an object");
+            Err(StepError::new(code::FUNCTION, message))
+        }
     }
 }

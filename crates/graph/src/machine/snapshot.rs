@@ -9,8 +9,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::frame::{Failed, Frame, Leaf, Parent, Visit, VisitState};
-use super::region::{Inside, Region};
+use super::fan::Fan;
+use super::frame::{Failed, Frame, Judging, Leaf, Merging, Parent, Visit, VisitState, Was};
+use super::region::{Absorbing, Ending, Region, Wait};
 use super::{Machine, Misfit, Place};
 use crate::state::Changes;
 use crate::{Key, NodeId, Program, State, StepError, StepId, StepResult};
@@ -23,9 +24,11 @@ struct Snapshot {
     frames: BTreeMap<u32, SavedFrame>,
     next_frame: u32,
     open: BTreeMap<StepId, Place>,
+    limited: BTreeMap<StepId, Place>,
     queue: VecDeque<StepId>,
     running: u32,
     steps: u64,
+    launches: u64,
     visits: Vec<((u32, u32), u64)>,
     outcome: Option<Result<(), StepError>>,
 }
@@ -34,8 +37,11 @@ struct Snapshot {
 struct SavedState {
     base: Option<usize>,
     keys: BTreeMap<Key, usize>,
-    outputs: BTreeMap<NodeId, usize>,
+    outputs: SavedOutputs,
 }
+
+/// Outputs by node, each value by its number.
+type SavedOutputs = BTreeMap<NodeId, usize>;
 
 /// Changes by key, each value by its number.
 type SavedChanges = BTreeMap<Key, Vec<usize>>;
@@ -47,36 +53,87 @@ struct SavedFrame {
     parent: Option<Parent>,
     state: usize,
     active: Vec<SavedVisit>,
+    pending: usize,
+    merging: Option<(usize, Option<(Key, usize)>)>,
+    stopping: bool,
     visits: BTreeMap<u32, u32>,
     arrived: BTreeMap<u32, BTreeSet<u32>>,
     changes: SavedChanges,
     output: usize,
     idle: usize,
+    error: Option<StepError>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct SavedVisit {
     node: u32,
     step: StepId,
+    attempt: u32,
+    failures: u32,
     state: SavedVisitState,
     merged: SavedChanges,
+    inner: SavedOutputs,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum SavedVisitState {
     Leaf(Leaf),
     Region(SavedRegion),
+    Asking(StepResult),
+    Judging(SavedFailed, Judging),
+    Resting,
     Done(StepResult),
-    Failed { error: StepError, leaf: Option<Leaf>, region: Option<SavedRegion> },
+    Failed(SavedFailed),
     Choosing,
     Routed(Vec<u32>),
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct SavedFailed {
+    error: StepError,
+    was: SavedWas,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum SavedWas {
+    Outside,
+    Nothing,
+    Leaf(Leaf),
+    Region(SavedRegion),
+    Asking(StepResult),
+    Choosing,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct SavedRegion {
     state: usize,
     changes: SavedChanges,
-    inside: Inside,
+    running: BTreeMap<String, u32>,
+    failed: BTreeMap<String, u32>,
+    waking: BTreeMap<String, u32>,
+    outputs: BTreeMap<String, Value>,
+    round: u32,
+    fan: Fan,
+    absorbing: Vec<SavedAbsorbing>,
+    wait: Option<SavedWait>,
+    ending: Option<Ending>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct SavedAbsorbing {
+    name: String,
+    changes: SavedChanges,
+    output: usize,
+    inner: SavedOutputs,
+    visits: BTreeMap<u32, u32>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum SavedWait {
+    Input,
+    Until,
+    Output(usize),
+    Reduce(Key, usize),
 }
 
 impl Machine {
@@ -90,9 +147,11 @@ impl Machine {
             states: pool.states,
             next_frame: self.next_frame,
             open: self.open.clone(),
+            limited: self.limited.clone(),
             queue: self.queue.clone(),
             running: self.running,
             steps: self.steps,
+            launches: self.launches,
             visits: self.visits.iter().map(|(place, count)| (*place, *count)).collect(),
             outcome: self.outcome.clone(),
         })
@@ -120,9 +179,11 @@ impl Machine {
             frames,
             next_frame: saved.next_frame,
             open: saved.open,
+            limited: saved.limited,
             queue: saved.queue,
             running: saved.running,
             steps: saved.steps,
+            launches: saved.launches,
             visits: saved.visits.into_iter().collect(),
             outcome: saved.outcome,
             settled: VecDeque::new(),
@@ -156,6 +217,10 @@ impl Pool {
         saved.collect()
     }
 
+    fn outputs(&mut self, outputs: &BTreeMap<NodeId, Arc<Value>>) -> SavedOutputs {
+        outputs.iter().map(|(node, value)| (node.clone(), self.value(value))).collect()
+    }
+
     /// Bases come before what stands on them.
     fn state(&mut self, state: &Arc<State>) -> usize {
         if let Some(known) = self.seen_states.get(&Arc::as_ptr(state)) {
@@ -163,7 +228,7 @@ impl Pool {
         }
         let base = state.base.as_ref().map(|base| self.state(base));
         let keys = state.keys.iter().map(|(k, v)| (k.clone(), self.value(v))).collect();
-        let outputs = state.outputs.iter().map(|(n, v)| (n.clone(), self.value(v))).collect();
+        let outputs = self.outputs(&state.outputs);
         self.states.push(SavedState { base, keys, outputs });
         let number = self.states.len() - 1;
         self.seen_states.insert(Arc::as_ptr(state), number);
@@ -171,17 +236,25 @@ impl Pool {
     }
 
     fn frame(&mut self, frame: &Frame) -> SavedFrame {
+        let merging = frame.merging.as_ref().map(|merging| {
+            let waiting = merging.waiting.as_ref();
+            (merging.visit, waiting.map(|(key, change)| (key.clone(), self.value(change))))
+        });
         SavedFrame {
             plan: frame.plan,
             scope: frame.scope.clone(),
             parent: frame.parent.clone(),
             state: self.state(&frame.state),
             active: frame.active.iter().map(|visit| self.visit(visit)).collect(),
+            pending: frame.pending,
+            merging,
+            stopping: frame.stopping,
             visits: frame.visits.clone(),
             arrived: frame.arrived.clone(),
             changes: self.changes(&frame.changes),
             output: self.value(&frame.output),
             idle: frame.idle,
+            error: frame.error.clone(),
         }
     }
 
@@ -189,24 +262,66 @@ impl Pool {
         let state = match &visit.state {
             VisitState::Leaf(leaf) => SavedVisitState::Leaf(leaf.clone()),
             VisitState::Region(region) => SavedVisitState::Region(self.region(region)),
+            VisitState::Asking(result) => SavedVisitState::Asking(result.clone()),
+            VisitState::Judging(failed, what) => {
+                SavedVisitState::Judging(self.failed(failed), *what)
+            }
+            VisitState::Resting => SavedVisitState::Resting,
             VisitState::Done(result) => SavedVisitState::Done(result.clone()),
-            VisitState::Failed(failed) => SavedVisitState::Failed {
-                error: failed.error.clone(),
-                leaf: failed.leaf.clone(),
-                region: failed.region.as_ref().map(|region| self.region(region)),
-            },
+            VisitState::Failed(failed) => SavedVisitState::Failed(self.failed(failed)),
             VisitState::Choosing => SavedVisitState::Choosing,
             VisitState::Routed(nodes) => SavedVisitState::Routed(nodes.clone()),
         };
-        let merged = self.changes(&visit.merged);
-        SavedVisit { node: visit.node, step: visit.step.clone(), state, merged }
+        SavedVisit {
+            node: visit.node,
+            step: visit.step.clone(),
+            attempt: visit.attempt,
+            failures: visit.failures,
+            state,
+            merged: self.changes(&visit.merged),
+            inner: self.outputs(&visit.inner),
+        }
+    }
+
+    fn failed(&mut self, failed: &Failed) -> SavedFailed {
+        let was = match &failed.was {
+            Was::Outside => SavedWas::Outside,
+            Was::Nothing => SavedWas::Nothing,
+            Was::Leaf(leaf) => SavedWas::Leaf(leaf.clone()),
+            Was::Region(region) => SavedWas::Region(self.region(region)),
+            Was::Asking(result) => SavedWas::Asking(result.clone()),
+            Was::Choosing => SavedWas::Choosing,
+        };
+        SavedFailed { error: failed.error.clone(), was }
     }
 
     fn region(&mut self, region: &Region) -> SavedRegion {
+        let absorbing = region.absorbing.iter().map(|child| SavedAbsorbing {
+            name: child.name.clone(),
+            changes: self.changes(&child.changes),
+            output: self.value(&child.output),
+            inner: self.outputs(&child.inner),
+            visits: child.visits.clone(),
+        });
+        let absorbing = absorbing.collect();
+        let wait = region.wait.as_ref().map(|wait| match wait {
+            Wait::Input => SavedWait::Input,
+            Wait::Until => SavedWait::Until,
+            Wait::Output(value) => SavedWait::Output(self.value(value)),
+            Wait::Reduce { key, change } => SavedWait::Reduce(key.clone(), self.value(change)),
+        });
         SavedRegion {
             state: self.state(&region.state),
             changes: self.changes(&region.changes),
-            inside: region.inside.clone(),
+            running: region.running.clone(),
+            failed: region.failed.clone(),
+            waking: region.waking.clone(),
+            outputs: region.outputs.clone(),
+            round: region.round,
+            fan: region.fan.clone(),
+            absorbing,
+            wait,
+            ending: region.ending.clone(),
         }
     }
 }
@@ -231,9 +346,7 @@ impl Shared {
         for (key, value) in saved.keys {
             state.keys.insert(key, Self::pick(&self.values, value)?);
         }
-        for (node, value) in saved.outputs {
-            state.outputs.insert(node, Self::pick(&self.values, value)?);
-        }
+        state.outputs = self.outputs(saved.outputs)?;
         Ok(state)
     }
 
@@ -246,18 +359,35 @@ impl Shared {
         Ok(changes)
     }
 
+    fn outputs(&self, saved: SavedOutputs) -> Result<BTreeMap<NodeId, Arc<Value>>, Misfit> {
+        let read = |(node, value)| Ok((node, Self::pick(&self.values, value)?));
+        saved.into_iter().map(read).collect()
+    }
+
     fn frame(&self, saved: SavedFrame) -> Result<Frame, Misfit> {
+        let merging = match saved.merging {
+            Some((visit, Some((key, change)))) => {
+                let waiting = Some((key, Self::pick(&self.values, change)?));
+                Some(Merging { visit, waiting })
+            }
+            Some((visit, None)) => Some(Merging { visit, waiting: None }),
+            None => None,
+        };
         Ok(Frame {
             plan: saved.plan,
             scope: saved.scope,
             parent: saved.parent,
             state: Self::pick(&self.states, saved.state)?,
             active: saved.active.into_iter().map(|v| self.visit(v)).collect::<Result<_, _>>()?,
+            pending: saved.pending,
+            merging,
+            stopping: saved.stopping,
             visits: saved.visits,
             arrived: saved.arrived,
             changes: self.changes(saved.changes)?,
             output: Self::pick(&self.values, saved.output)?,
             idle: saved.idle,
+            error: saved.error,
         })
     }
 
@@ -265,23 +395,66 @@ impl Shared {
         let state = match saved.state {
             SavedVisitState::Leaf(leaf) => VisitState::Leaf(leaf),
             SavedVisitState::Region(region) => VisitState::Region(self.region(region)?),
-            SavedVisitState::Done(result) => VisitState::Done(result),
-            SavedVisitState::Failed { error, leaf, region } => {
-                let region = region.map(|region| self.region(region)).transpose()?;
-                VisitState::Failed(Box::new(Failed { error, leaf, region }))
+            SavedVisitState::Asking(result) => VisitState::Asking(result),
+            SavedVisitState::Judging(failed, what) => {
+                VisitState::Judging(Box::new(self.failed(failed)?), what)
             }
+            SavedVisitState::Resting => VisitState::Resting,
+            SavedVisitState::Done(result) => VisitState::Done(result),
+            SavedVisitState::Failed(failed) => VisitState::Failed(Box::new(self.failed(failed)?)),
             SavedVisitState::Choosing => VisitState::Choosing,
             SavedVisitState::Routed(nodes) => VisitState::Routed(nodes),
         };
-        let merged = self.changes(saved.merged)?;
-        Ok(Visit { node: saved.node, step: saved.step, state, merged })
+        let SavedVisit { node, step, attempt, failures, merged, inner, .. } = saved;
+        let merged = self.changes(merged)?;
+        let inner = self.outputs(inner)?;
+        Ok(Visit { node, step, attempt, failures, state, merged, inner })
+    }
+
+    fn failed(&self, saved: SavedFailed) -> Result<Failed, Misfit> {
+        let was = match saved.was {
+            SavedWas::Outside => Was::Outside,
+            SavedWas::Nothing => Was::Nothing,
+            SavedWas::Leaf(leaf) => Was::Leaf(leaf),
+            SavedWas::Region(region) => Was::Region(self.region(region)?),
+            SavedWas::Asking(result) => Was::Asking(result),
+            SavedWas::Choosing => Was::Choosing,
+        };
+        Ok(Failed { error: saved.error, was })
     }
 
     fn region(&self, saved: SavedRegion) -> Result<Box<Region>, Misfit> {
+        let absorbing = saved.absorbing.into_iter().map(|child| {
+            Ok(Absorbing {
+                name: child.name,
+                changes: self.changes(child.changes)?,
+                output: Self::pick(&self.values, child.output)?,
+                inner: self.outputs(child.inner)?,
+                visits: child.visits,
+            })
+        });
+        let absorbing = absorbing.collect::<Result<_, Misfit>>()?;
+        let wait = match saved.wait {
+            None => None,
+            Some(SavedWait::Input) => Some(Wait::Input),
+            Some(SavedWait::Until) => Some(Wait::Until),
+            Some(SavedWait::Output(value)) => Some(Wait::Output(Self::pick(&self.values, value)?)),
+            Some(SavedWait::Reduce(key, change)) => {
+                Some(Wait::Reduce { key, change: Self::pick(&self.values, change)? })
+            }
+        };
         Ok(Box::new(Region {
             state: Self::pick(&self.states, saved.state)?,
             changes: self.changes(saved.changes)?,
-            inside: saved.inside,
+            running: saved.running,
+            failed: saved.failed,
+            waking: saved.waking,
+            outputs: saved.outputs,
+            round: saved.round,
+            fan: saved.fan,
+            absorbing,
+            wait,
+            ending: saved.ending,
         }))
     }
 }

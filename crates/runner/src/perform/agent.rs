@@ -45,7 +45,7 @@ impl Performer {
     }
 
     /// Waits until the project's files may be used together with others.
-    async fn share_the_tree(&mut self) -> Result<(), Outcome> {
+    pub(super) async fn share_the_tree(&mut self) -> Result<(), Outcome> {
         let mut orders = self.orders.clone();
         let tree = Arc::clone(&self.tree);
         tokio::select! {
@@ -247,8 +247,8 @@ pub(super) fn first_prompt(job: &AgentJob, how: How) -> String {
 
 /// Turns the final text into the output; the error is what to tell the agent.
 fn read(job: &AgentJob, text: &str) -> Result<Value, String> {
-    match job.parse {
-        Some(parse) => parse(text),
+    match &job.parse {
+        Some(parse) => (parse.0)(text),
         None if text.trim().is_empty() => {
             Err("You ended without an answer. Please answer.".to_owned())
         }

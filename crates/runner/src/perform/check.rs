@@ -1,6 +1,5 @@
 //! A step in which the project's checks are run.
 
-use atomic_backend::guard::Job;
 use atomic_event::{Event, Report, StepError, StepResult, ToolUse};
 use serde_json::{Map, Value, json};
 
@@ -70,17 +69,7 @@ impl Performer {
 
     /// Runs one check: green, or red with the end of its output.
     async fn run_check(&mut self, command: &str) -> Result<Result<(), String>, Outcome> {
-        let job = Job {
-            argv: vec!["sh".to_owned(), "-c".to_owned(), command.to_owned()],
-            cwd: self.workspace.clone(),
-            marker: self.marker.clone(),
-            ..Job::default()
-        };
-        let mut orders = self.orders.clone();
-        let cancelled = async {
-            told_to_stop(&mut orders).await;
-        };
-        let run = self.guard.run(&job, Some(self.timeout), TAIL, cancelled).await;
+        let run = self.run_in_shell(command, TAIL).await;
         let finished = run.map_err(|error| {
             let message = format!("the check `{command}` could not be started: {error}");
             Outcome::Failed(StepError::new("check", message))

@@ -2,6 +2,7 @@
 
 mod agent;
 mod check;
+mod tool;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use atomic_event::{
     AgentName, Answer, ConversationId, Delta, Event, How, Question, QuestionId, StepError, StepId,
     StepResult,
 };
+use atomic_workflow::{ParseFn, TaskFile};
 use serde_json::Value;
 use tokio::sync::{OwnedRwLockReadGuard, RwLock, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -36,6 +38,12 @@ pub(crate) enum Job {
     Agent(Box<AgentJob>),
     /// Run the checks.
     Gates { baseline: bool, red: Option<Arc<Value>> },
+    /// Run a command.
+    Shell { command: String },
+    /// Let the backend summarise a conversation.
+    Compact { conversation: ConversationId },
+    /// Read or write a file of tasks; `selected` is what the workflow's own selector picked.
+    TaskFile { file: TaskFile, current: Option<Value>, selected: Option<Value> },
 }
 
 /// Everything a turn needs, put together before it starts.
@@ -55,7 +63,14 @@ pub(crate) struct AgentJob {
 }
 
 /// Reads an agent's final text; the error is told to the agent.
-pub(crate) type Parse = fn(&str) -> Result<Value, String>;
+#[derive(Clone)]
+pub(crate) struct Parse(pub(crate) Arc<ParseFn>);
+
+impl std::fmt::Debug for Parse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Parse")
+    }
+}
 
 /// What a performer is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +79,8 @@ pub(crate) enum Order {
     Work,
     /// Stop; nothing of it counts.
     Pause,
+    /// Stop; what it was for is settled.
+    Cancel,
     /// Stop; a ceiling of the whole run was met.
     Ceiling(String),
 }
@@ -80,7 +97,7 @@ pub(crate) enum Message {
     /// To be asked; the answer is given here.
     Asked { step: StepId, question: Question, reply: oneshot::Sender<Answer> },
     /// It is over.
-    Ended { step: StepId, attempt: u32, outcome: Outcome },
+    Ended { step: StepId, attempt: u32, outcome: Outcome, commit: Option<String> },
 }
 
 /// How a performance ended.
@@ -88,6 +105,7 @@ pub(crate) enum Message {
 pub(crate) enum Outcome {
     Finished(StepResult),
     Failed(StepError),
+    Cancelled,
     Stopped,
 }
 
@@ -143,7 +161,8 @@ impl Run {
     pub(crate) fn perform(&mut self, task: Task) {
         let Task { step, attempt, delay_ms, job } = task;
         let (stop, orders) = watch::channel(Order::Work);
-        self.log_call(&step, attempt, &job);
+        let model = self.machine.model(&step).map(str::to_owned).or(self.created.model.clone());
+        self.log_call(&step, attempt, model.as_deref(), &job);
         let performer = Performer {
             step: step.clone(),
             attempt,
@@ -154,16 +173,23 @@ impl Run {
             backend: Arc::clone(&self.stage.backend),
             guard: self.stage.guard.clone(),
             workspace: self.created.workspace.clone(),
-            model: self.created.model.clone(),
+            model,
             checks: self.settings.checks.clone(),
-            timeout: Duration::from_secs(self.settings.turn_timeout_secs),
+            timeout: self.step_timeout(&step),
             marker: format!("{}/{}/{attempt}", self.created.session, step.as_str()),
         };
         self.crew.live.insert(step, Live { stop, asks: BTreeMap::new() });
         self.crew.tasks.spawn(performer.perform(delay_ms, job));
     }
 
-    fn log_call(&self, step: &StepId, attempt: u32, job: &Job) {
+    /// The longest time for a step: its node's, or else the settings'.
+    fn step_timeout(&self, step: &StepId) -> Duration {
+        let own = self.machine.node(step).and_then(|node| node.timeout_ms);
+        let usual = Duration::from_secs(self.settings.turn_timeout_secs);
+        own.map_or(usual, Duration::from_millis)
+    }
+
+    fn log_call(&self, step: &StepId, attempt: u32, model: Option<&str>, job: &Job) {
         let Job::Agent(job) = job else { return };
         let line = serde_json::json!({
             "at": self.book.last,
@@ -172,6 +198,7 @@ impl Run {
             "how": job.how,
             "backend": self.stage.backend.id(),
             "agent": job.agent,
+            "model": model,
             "resume": job.resume,
             "prompt": agent::first_prompt(job, job.how),
         });
@@ -190,8 +217,10 @@ impl Performer {
             else => self.work(job).await,
         };
         let (step, attempt) = (self.step.clone(), self.attempt);
+        let finished = matches!(outcome, Outcome::Finished(_));
+        let commit = if finished { crate::commit::checked_out(&self.workspace) } else { None };
         // The run may be over; then nobody needs to know.
-        let _ = self.messages.send(Message::Ended { step, attempt, outcome }).await;
+        let _ = self.messages.send(Message::Ended { step, attempt, outcome, commit }).await;
     }
 
     async fn stopped_early(&self, orders: &mut watch::Receiver<Order>) -> Outcome {
@@ -202,6 +231,11 @@ impl Performer {
         match job {
             Job::Agent(job) => self.turn(*job).await,
             Job::Gates { baseline, red } => self.check(baseline, red.as_deref()).await,
+            Job::Shell { command } => self.shell(&command).await,
+            Job::Compact { conversation } => self.compact(conversation).await,
+            Job::TaskFile { file, current, selected } => {
+                self.task_file(&file, current.as_ref(), selected.as_ref())
+            }
         }
     }
 
@@ -211,6 +245,7 @@ impl Performer {
             Order::Ceiling(reason) => {
                 Outcome::Failed(StepError::new(atomic_graph::code::CEILING, reason.clone()))
             }
+            Order::Cancel => Outcome::Cancelled,
             Order::Work | Order::Pause => Outcome::Stopped,
         }
     }

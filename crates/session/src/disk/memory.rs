@@ -22,6 +22,8 @@ struct State {
     files: Vec<Content>,
     folders: BTreeMap<PathBuf, Folder>,
     locks: BTreeMap<PathBuf, (u64, String)>,
+    /// Folders whose new name is not durable yet.
+    renamed: Vec<(PathBuf, PathBuf)>,
     /// Counts ends of processes; what was opened before one is of no use after it.
     era: u64,
     operations: u64,
@@ -197,6 +199,42 @@ impl Disk for MemoryDisk {
         Ok(())
     }
 
+    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        if state.is_folder(to) || state.entry(to).is_some() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        if !state.folders.contains_key(from) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        state.step()?;
+        state.rename_dir(from, to);
+        state.renamed.push((from.to_owned(), to.to_owned()));
+        state.sync_dir(folder_of(to))
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        if !state.folders.contains_key(path) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        state.step()?;
+        let (removed, left) = std::mem::take(&mut state.folders)
+            .into_iter()
+            .partition::<BTreeMap<_, _>, _>(|(folder, _)| folder.starts_with(path));
+        state.folders = left;
+        for entry in removed.values().flat_map(|folder| folder.cached.values()) {
+            if let Entry::File(file) = entry {
+                state.free(*file);
+            }
+        }
+        let name = text(path.file_name());
+        let parent = state.folder(folder_of(path))?;
+        parent.cached.remove(&name);
+        parent.durable.remove(&name);
+        Ok(())
+    }
+
     fn append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
         let mut state = self.state();
         let file = state.file_or_new(path)?;
@@ -338,7 +376,35 @@ impl State {
         }
         let folder = self.folder(path)?;
         folder.durable.clone_from(&folder.cached);
+        self.renamed.retain(|(_, to)| folder_of(to) != path);
         Ok(())
+    }
+
+    /// Moves what is in a folder, and its name as far as it only seems to be there.
+    fn rename_dir(&mut self, from: &Path, to: &Path) {
+        let moved = |path: PathBuf| match path.strip_prefix(from) {
+            Ok(inside) if inside.as_os_str().is_empty() => to.to_owned(),
+            Ok(inside) => to.join(inside),
+            Err(_) => path,
+        };
+        let folders = std::mem::take(&mut self.folders).into_iter();
+        self.folders = folders.map(|(path, folder)| (moved(path), folder)).collect();
+        if let Some(parent) = self.folders.get_mut(folder_of(to)) {
+            parent.cached.remove(&text(from.file_name()));
+            parent.cached.insert(text(to.file_name()), Entry::Folder);
+        }
+    }
+
+    /// A folder has its old name or its new one, never both and never none.
+    fn settle_names(&mut self, survive: Survival<'_>) {
+        for (from, to) in std::mem::take(&mut self.renamed).into_iter().rev() {
+            if survive(1) == 0 {
+                self.rename_dir(&to, &from);
+            } else if let Some(parent) = self.folders.get_mut(folder_of(&to)) {
+                parent.durable.remove(&text(from.file_name()));
+                parent.durable.insert(text(to.file_name()), Entry::Folder);
+            }
+        }
     }
 
     fn end_era(&mut self) {
@@ -350,6 +416,7 @@ impl State {
 
     fn crash(&mut self, survive: Survival<'_>) {
         self.end_era();
+        self.settle_names(survive);
         for content in &mut self.files {
             content.settle(survive);
         }

@@ -68,6 +68,22 @@ impl Disk for RealDisk {
         fs::remove_file(path)
     }
 
+    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
+        // The system would put it in the place of an empty folder.
+        if to.try_exists()? {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        failpoint::hit("rename.before");
+        fs::rename(from, to)?;
+        failpoint::hit("rename.after");
+        self.sync_dir(folder_of(to))
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir_all(path)?;
+        self.sync_dir(folder_of(path))
+    }
+
     fn append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
         let file = appending(path)?;
         // Also when the file was there: whoever made it may have died before its sync.

@@ -20,6 +20,7 @@ fn the_real_disk_conforms() {
 fn conforms(disk: &dyn Disk, root: &Path) {
     makes_folders(disk, root);
     replaces_files(disk, root);
+    renames_and_removes_folders(disk, root);
     appends_and_cuts(disk, root);
     locks(disk, root);
 }
@@ -56,6 +57,24 @@ fn replaces_files(disk: &dyn Disk, root: &Path) {
     assert!(!disk.exists(&path).unwrap());
     let lost = disk.replace(&root.join("none/file"), b"x").unwrap_err();
     assert_eq!(lost.kind(), ErrorKind::NotFound);
+}
+
+fn renames_and_removes_folders(disk: &dyn Disk, root: &Path) {
+    let (old, new) = (root.join("old"), root.join("new"));
+    assert_eq!(disk.rename_dir(&old, &new).unwrap_err().kind(), ErrorKind::NotFound);
+    disk.create_dir(&old.join("inner")).unwrap();
+    disk.replace(&old.join("inner/file"), b"x").unwrap();
+    disk.create_dir(&new).unwrap();
+    assert_eq!(disk.rename_dir(&old, &new).unwrap_err().kind(), ErrorKind::AlreadyExists);
+    disk.remove_dir(&new).unwrap();
+    disk.rename_dir(&old, &new).unwrap();
+    assert!(!disk.exists(&old).unwrap());
+    assert_eq!(disk.read(&new.join("inner/file")).unwrap(), b"x");
+    disk.remove_dir(&new).unwrap();
+    assert!(!disk.exists(&new).unwrap());
+    assert_eq!(disk.read(&new.join("inner/file")).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(disk.remove_dir(&new).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(disk.list(root).unwrap(), ["a"]);
 }
 
 fn appends_and_cuts(disk: &dyn Disk, root: &Path) {

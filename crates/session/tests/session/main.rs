@@ -9,6 +9,8 @@ mod disk_tests;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
+mod fork;
+#[cfg(test)]
 mod full_disk;
 #[cfg(test)]
 mod journal;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use atomic_event::{Created, Envelope, Event, FORMAT, Moment};
+use atomic_event::{Created, Envelope, Event, FORMAT, Moment, Origin};
 use atomic_session::{Disk, MemoryDisk, Opened, Session, SessionError};
 use serde_json::json;
 
@@ -29,6 +29,7 @@ pub(crate) fn created_with(format: u32) -> Event {
         model: None,
         settings: json!({}),
         state: [].into(),
+        origin: Origin::default(),
     }))
 }
 

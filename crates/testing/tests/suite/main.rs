@@ -1,11 +1,15 @@
 //! The suites that need real processes, in one binary so that they link once.
 
 mod guard;
+mod oracle;
+mod oracle_graphs;
 mod runner;
 mod runner_crash;
 mod runner_disk;
+mod runner_fork;
 mod runner_lost;
 mod runner_pause;
 mod runner_snapshots;
 mod runner_stand;
+mod runner_stream;
 mod script;

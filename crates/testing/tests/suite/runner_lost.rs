@@ -39,7 +39,7 @@ async fn killed_when(stand: &Stand, is_it: impl Fn(&Event) -> bool) {
             biased;
             shown = show.next() => match shown {
                 Some(Shown::Fact(fact)) if is_it(&fact.event) => break,
-                Some(Shown::Fact(_) | Shown::Delta(_)) => {}
+                Some(Shown::Fact(_) | Shown::Delta(_) | Shown::Streamed { .. }) => {}
                 None => panic!("it never came to that"),
             },
             ended = &mut driving => panic!("it ended: {ended:?}"),

@@ -113,6 +113,10 @@ impl Conversation for Wordy {
         Box::pin(async {})
     }
 
+    fn compact(&self) -> BoxFuture<'_, Result<(), BackendError>> {
+        Box::pin(async { Ok(()) })
+    }
+
     fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
         Box::pin(async {})
     }

@@ -53,6 +53,14 @@ impl Disk for CountingDisk {
         RealDisk.remove(path)
     }
 
+    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
+        RealDisk.rename_dir(from, to)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        RealDisk.remove_dir(path)
+    }
+
     fn append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
         let file = RealDisk.append(path)?;
         Ok(Box::new(CountingFile { file, disk: self.clone() }))

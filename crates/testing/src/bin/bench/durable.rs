@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use atomic_event::{Created, Event, FORMAT, How, Started, StepId, StepResult};
+use atomic_event::{Created, Event, FORMAT, How, Origin, Started, StepId, StepResult};
 use atomic_runner::{Clock as _, SystemClock};
 use atomic_session::{RealDisk, Session};
 use serde_json::json;
@@ -96,6 +96,7 @@ fn session(folder: &Path) -> Result<Held, String> {
         model: None,
         settings: json!({}),
         state: [].into(),
+        origin: Origin::default(),
     }));
     let at = SystemClock.now();
     let created = Session::create(Arc::new(RealDisk), dir.clone(), "a benchmark", first, at);
@@ -112,6 +113,7 @@ fn transition(number: usize) -> Vec<Event> {
             step: step(number),
             attempt: 1,
             result: StepResult::output("done").set("n", number),
+            commit: None,
         },
         Event::StepStarted(Started {
             step: step(number + 1),
@@ -121,6 +123,7 @@ fn transition(number: usize) -> Vec<Event> {
             agent: None,
             workspace: None,
             iteration: None,
+            clears_context: false,
         }),
     ]
 }

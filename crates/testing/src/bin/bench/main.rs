@@ -4,12 +4,19 @@
 //! runs. `--peer` also measures LangGraph on the same graphs, in a virtual environment of its own
 //! that is kept in the cache folder.
 
+mod branches;
 mod disk;
+mod double;
+mod drive;
 mod durable;
+mod fans;
+mod graphs;
+mod growth;
 mod measure;
 mod memory;
 mod peer;
 mod run;
+mod startup;
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
@@ -20,19 +27,37 @@ use atomic_backend::guard;
 /// How big everything is.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
-    /// The numbers of steps.
+    /// The numbers of steps of whole sessions.
     sizes: [usize; 3],
     /// How often a thing is measured where the best and the median are told.
     repeats: usize,
+    /// How often the branches that only wait are run.
+    branch_repeats: usize,
     /// How many durable steps are timed one by one.
     durable_steps: usize,
+    /// By what every other size is divided.
+    shrink: usize,
+}
+
+impl Scale {
+    /// A size, at this scale.
+    fn shrunk(self, size: usize) -> usize {
+        (size / self.shrink).max(size.min(10))
+    }
 }
 
 /// The flag by which this program measures one row.
 const ROW: &str = "--row";
 
-const FULL: Scale = Scale { sizes: [1_000, 10_000, 100_000], repeats: 7, durable_steps: 4_000 };
-const SMOKE: Scale = Scale { sizes: [10, 20, 40], repeats: 2, durable_steps: 20 };
+const FULL: Scale = Scale {
+    sizes: [1_000, 10_000, 100_000],
+    repeats: 7,
+    branch_repeats: 20,
+    durable_steps: 4_000,
+    shrink: 1,
+};
+const SMOKE: Scale =
+    Scale { sizes: [10, 20, 40], repeats: 2, branch_repeats: 2, durable_steps: 20, shrink: 100 };
 
 fn main() -> ExitCode {
     // This binary is its own guard, as `atomic` is.
@@ -65,37 +90,45 @@ fn exit(outcome: Result<(), String>) -> ExitCode {
 
 fn measure_all(scale: Scale, with_peer: bool) -> Result<(), String> {
     let in_memory = memory::measure(scale)?;
-    durable::measure(scale)?;
-    run::measure(scale)?;
+    let branches = branches::measure(scale)?;
     if with_peer {
-        peer::measure(scale, &in_memory)?;
+        peer::measure(scale, &in_memory, branches)?;
     }
-    Ok(())
+    durable::measure(scale)?;
+    growth::measure(scale)?;
+    fans::measure(scale)?;
+    run::measure(scale)?;
+    startup::measure(scale)
 }
 
-/// Measures one row of a table in a process of its own, so that its memory is its own, and prints
-/// it. Returns the row.
-fn row_of_its_own(arguments: &[String]) -> Result<String, String> {
+/// Measures one row of a table in a process of its own, so that its memory is its own.
+fn row_of_its_own(arguments: &[&str]) -> Result<String, String> {
     let program = std::env::current_exe().map_err(text)?;
     let output = Command::new(program).arg(ROW).args(arguments).output().map_err(text)?;
     let row = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
-    if !output.status.success() {
-        return Err(format!("{arguments:?}: {row}"));
-    }
-    say(&row);
-    Ok(row)
+    if output.status.success() { Ok(row) } else { Err(format!("{arguments:?}: {row}")) }
+}
+
+/// The same, where the row is numbers.
+fn numbers_of_its_own<const N: usize>(arguments: &[&str]) -> Result<[f64; N], String> {
+    let row = row_of_its_own(arguments)?;
+    let numbers: Vec<f64> = row.split(' ').filter_map(|number| number.parse().ok()).collect();
+    numbers.try_into().map_err(|_: Vec<f64>| format!("{arguments:?}: {row}"))
 }
 
 /// The other side of it.
 fn row(arguments: &[String]) -> Result<(), String> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match words[..] {
-        ["memory", case, steps, repeats] => {
-            memory::row(case, steps.parse().map_err(text)?, repeats.parse().map_err(text)?)
-        }
-        ["run", work, steps] => run::row(work, steps.parse().map_err(text)?),
-        _ => Err("no such row".to_owned()),
-    }
+    let number = |word: &str| word.parse::<usize>().map_err(text);
+    let numbers = match words[..] {
+        ["memory", case, size, repeats] => memory::row(case, number(size)?, number(repeats)?)?,
+        ["growth", case, size, repeats] => growth::row(case, number(size)?, number(repeats)?)?,
+        ["fan", work, items] => fans::row(work, number(items)?)?,
+        ["run", work, steps] => return run::row(work, number(steps)?),
+        _ => return Err("no such row".to_owned()),
+    };
+    say(&numbers.map(|number| number.to_string()).join(" "));
+    Ok(())
 }
 
 /// Prints a line; that nobody reads it is no failure.

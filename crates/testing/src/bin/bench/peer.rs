@@ -1,53 +1,44 @@
-//! LangGraph on the same graphs, for comparison. Installed on demand, never in a check.
+//! LangGraph on the same graphs, for comparison.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use atomic_testing::langgraph;
 
+use crate::branches::BRANCHES;
 use crate::memory::Measured;
 use crate::{Scale, say, text};
 
 const SCRIPT: &str = include_str!("peer.py");
 
-pub(crate) fn measure(scale: Scale, ours: &[Measured]) -> Result<(), String> {
-    let python = installed()?;
-    let [linear, cycle, _] = scale.sizes;
-    let repeats = scale.repeats.min(3);
-    let arguments = [linear, cycle, repeats].map(|number| number.to_string());
-    let output = run(Command::new(python).arg("-c").arg(SCRIPT).args(arguments))?;
+/// `ours` in memory, and the best and the median time of the branches.
+pub(crate) fn measure(scale: Scale, ours: &[Measured], branches: (f64, f64)) -> Result<(), String> {
+    let mut arguments = vec![scale.repeats.min(3).to_string(), BRANCHES.to_string()];
+    arguments.extend(ours.iter().flat_map(|m| [m.case.to_owned(), m.size.to_string()]));
+    let output = langgraph::run(SCRIPT, &arguments, "")?;
     say("\nBeside LangGraph, in memory (CPU per step at best)\n");
-    say("| case | steps | LangGraph, µs | Atomic, µs | times |");
+    say("| case | size | LangGraph, µs | Atomic, µs | times |");
     say("|---|---:|---:|---:|---:|");
-    for line in output.lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [case, steps, micros] = words[..] else { continue };
-        let theirs: f64 = micros.parse().map_err(text)?;
-        let same = |m: &&Measured| m.case.starts_with(case) && m.steps.to_string() == steps;
-        let Some(our) = ours.iter().find(same) else { continue };
-        let times = theirs / our.micros;
-        say(&format!("| {case} | {steps} | {theirs:.0} | {:.2} | {times:.0} |", our.micros));
+    let mut theirs = output.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+    for Measured { case, size, micros } in ours {
+        let Some(words) = theirs.next() else { return Err("LangGraph said too little".to_owned()) };
+        if words[..] == [*case, "-"] {
+            continue;
+        }
+        let [name, theirs] = words[..] else { return Err(format!("LangGraph said {words:?}")) };
+        if name != *case {
+            return Err(format!("LangGraph measured {name} instead of {case}"));
+        }
+        let theirs: f64 = theirs.parse().map_err(text)?;
+        let times = theirs / micros;
+        say(&format!("| {case} | {size} | {theirs:.0} | {micros:.2} | {times:.0} |"));
     }
+    let words = theirs.next().unwrap_or_default();
+    let ["branches", best, median] = words[..] else {
+        return Err(format!("LangGraph said {words:?}"));
+    };
+    let (best, median): (f64, f64) = (best.parse().map_err(text)?, median.parse().map_err(text)?);
+    say(&format!(
+        "\n{BRANCHES} branches of 10 ms: LangGraph {best:.1} ms at best, {median:.1} in the median \
+         (asyncio, nothing on disk); Atomic {:.1} and {:.1} (on disk)",
+        branches.0, branches.1
+    ));
     Ok(())
-}
-
-/// A Python that has LangGraph; it is kept in the cache folder.
-fn installed() -> Result<PathBuf, String> {
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
-    let cache = cache.or_else(home).ok_or("there is neither XDG_CACHE_HOME nor HOME")?;
-    let folder = cache.join("atomic-bench/venv");
-    let python = folder.join("bin/python");
-    if !python.exists() {
-        run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
-    }
-    run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "langgraph"]))?;
-    Ok(python)
-}
-
-fn run(command: &mut Command) -> Result<String, String> {
-    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
-    if !output.status.success() {
-        let problem = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("{command:?} failed:\n{problem}"));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

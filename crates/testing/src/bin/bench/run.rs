@@ -1,21 +1,17 @@
 //! Whole sessions through the runner: time, bytes and memory to run them and to open them again.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
-use atomic_backend::guard::Guard;
-use atomic_backend::{Backend, BackendError, BoxFuture, Conversation, OpenRequest, Turn};
-use atomic_event::{
-    Answer, BackendId, ConversationId, Question, QuestionId, StepError, StepResult, Stop, TurnEvent,
-};
+use atomic_event::{Question, StepError, StepResult};
 use atomic_graph::{Graph, Kind, Node};
-use atomic_runner::{Outcome, ResumeOptions, Run, Settings, Stage, StartRequest, SystemClock};
-use atomic_workflow::{Action, AgentAction, Asking, Call, Function, Functions, Text, Workflow};
+use atomic_runner::{Outcome, ResumeOptions, Run, Settings, StartRequest};
+use atomic_workflow::{Action, Asking, Call, Function, Functions, Initial, Workflow};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::disk::CountingDisk;
+use crate::double::{agent, stage};
 use crate::measure::{cpu_micros, peak_mib, timed};
 use crate::{Scale, row_of_its_own, say, text};
 
@@ -52,7 +48,7 @@ pub(crate) fn measure(scale: Scale) -> Result<(), String> {
     say(&format!("|{}", "---:|".repeat(COLUMNS.len())));
     for (_, name) in WORKS {
         for steps in scale.sizes {
-            row_of_its_own(&["run".to_owned(), name.to_owned(), steps.to_string()])?;
+            say(&row_of_its_own(&["run", name, &steps.to_string()])?);
         }
     }
     Ok(())
@@ -109,7 +105,7 @@ async fn run(
         model: None,
         settings: Settings { checks: Some(vec![]), ..Settings::default() },
     };
-    let (run, show) = Run::start(stage(disk), request).map_err(text)?;
+    let (run, show) = Run::start(stage(disk, Duration::ZERO), request).map_err(text)?;
     // Nobody looks: what is shown would only pile up.
     drop(show);
     let (_wishes, intents) = mpsc::channel(1);
@@ -127,22 +123,11 @@ fn reopen(work: Work, disk: &CountingDisk, dir: &Path, steps: usize) -> Result<f
     let find = |_: &str| Ok(workflow(work, steps));
     let resume = || {
         let options = ResumeOptions::default();
-        Run::resume(stage(disk), dir.to_owned(), options, find, |_| {}).map_err(text)
+        Run::resume(stage(disk, Duration::ZERO), dir.to_owned(), options, find, |_| {})
+            .map_err(text)
     };
     let (time, _run) = timed(resume)?;
     Ok(time.as_secs_f64() * 1_000.0)
-}
-
-fn stage(disk: &CountingDisk) -> Stage {
-    Stage {
-        disk: Arc::new(disk.clone()),
-        clock: Arc::new(SystemClock),
-        backend: Arc::new(AtOnce),
-        guard: Guard::from_current_exe(),
-        index: None,
-        holder: "a benchmark".to_owned(),
-        version: "0.0.0".to_owned(),
-    }
 }
 
 fn workflow(work: Work, steps: usize) -> Workflow {
@@ -150,9 +135,11 @@ fn workflow(work: Work, steps: usize) -> Workflow {
     let ask = Action::Ask(Asking {
         question: Question { question: "Go on?".to_owned(), ..Question::default() },
     });
-    let node = |id: &str, action: &Action| Node::work(id, json!(action));
+    let node = |id: &str, action: &Action| action.node(id);
     let first = match work {
-        Work::Functions => node("work", &Action::Function { call: "count".into() }),
+        Work::Functions => {
+            node("work", &Action::Function { call: "count".into() }).may_go_to(["work"])
+        }
         Work::Agent => {
             let inside = Graph::starting_at("turn").node(node("turn", &agent()));
             Node::new("work", Kind::Loop { graph: inside, until: None, max_rounds: steps })
@@ -164,24 +151,13 @@ fn workflow(work: Work, steps: usize) -> Workflow {
         description: String::new(),
         sessions_dir: SESSIONS.to_owned(),
         graph: Graph::starting_at("work").node(first).node(node("ask", &ask)).edge("work", "ask"),
-        functions: Functions::default().with("count", Function::Step(count)),
-        initial_state: |launch| {
+        functions: Functions::default().with("count", Function::step(count)),
+        initial_state: Initial::Made(|launch| {
             let limit: u64 = launch.prompt.parse().unwrap_or(0);
             [("text".into(), json!("x".repeat(10_000))), ("limit".into(), json!(limit))].into()
-        },
+        }),
+        source: None,
     }
-}
-
-fn agent() -> Action {
-    Action::Agent(AgentAction {
-        agent: "worker".into(),
-        instructions: Some(String::new()),
-        prompt: Text::Template("Go on".to_owned()),
-        parse: None,
-        fresh: true,
-        questions: false,
-        iteration: false,
-    })
 }
 
 /// One step of the functions: counts, and goes round until it is enough.
@@ -189,50 +165,4 @@ fn count(call: &Call<'_>) -> Result<StepResult, StepError> {
     let n = call.get::<u64>("n") + 1;
     let result = StepResult::output(Value::Null).set("n", n);
     Ok(if n < call.get::<u64>("limit") { result.goto("work") } else { result })
-}
-
-/// An agent that answers at once.
-struct AtOnce;
-
-impl Backend for AtOnce {
-    fn id(&self) -> BackendId {
-        BackendId::from("at-once")
-    }
-
-    fn reports_cost(&self) -> bool {
-        false
-    }
-
-    fn open(
-        &self,
-        _request: OpenRequest,
-    ) -> BoxFuture<'_, Result<Box<dyn Conversation>, BackendError>> {
-        Box::pin(async { Ok(Box::new(Self) as Box<dyn Conversation>) })
-    }
-}
-
-impl Conversation for AtOnce {
-    fn id(&self) -> ConversationId {
-        ConversationId::from("at-once")
-    }
-
-    fn send(&self, _prompt: String) -> BoxFuture<'_, Result<Turn, BackendError>> {
-        Box::pin(async {
-            let (events, turn) = mpsc::channel(1);
-            let _ = events.try_send(TurnEvent::Ended(Stop::Done { text: "done".to_owned() }));
-            Ok(turn)
-        })
-    }
-
-    fn answer(&self, _: QuestionId, _: Answer) -> BoxFuture<'_, Result<(), BackendError>> {
-        Box::pin(async { Ok(()) })
-    }
-
-    fn interrupt(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {})
-    }
-
-    fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
-        Box::pin(async {})
-    }
 }

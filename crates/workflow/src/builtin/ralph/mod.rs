@@ -9,14 +9,14 @@ mod review;
 mod settle;
 mod task;
 
-use atomic_event::{AgentName, Patch, StepError, StepResult};
+use atomic_event::{Patch, StepError, StepResult};
 use atomic_graph::{
     Condition, Count, Each, Graph, Key, Kind, Node, OnError, OnLost, Ready, Reducer, Retry, code,
 };
 use serde_json::json;
 
 use crate::{
-    Action, AgentAction, Call, Function, Functions, Gates, Launch, Limits, Text, Workflow,
+    Action, AgentAction, Call, Function, Functions, Gates, Initial, Launch, Limits, Text, Workflow,
 };
 use task::{Status, Task};
 
@@ -30,23 +30,24 @@ pub fn ralph(name: &str) -> Workflow {
         sessions_dir: ".ralph/sessions".to_owned(),
         graph: graph(),
         functions: functions(),
-        initial_state,
+        initial_state: Initial::Made(initial_state),
+        source: None,
     }
 }
 
 fn functions() -> Functions {
     Functions::default()
-        .with("ralph/planner-prompt", Function::Text(prompts::planner))
-        .with("ralph/parse-tasks", Function::Step(parse_tasks))
-        .with("ralph/worker-prompt", Function::Text(prompts::worker))
-        .with("ralph/read-report", Function::Parse(settle::read_report))
-        .with("ralph/gave-up", Function::Holds(settle::gave_up))
-        .with("ralph/settle", Function::Step(settle::settle))
-        .with("ralph/judge-tasks", Function::Step(judge_tasks))
-        .with("ralph/reopen-tasks", Function::Step(reopen_tasks))
-        .with("ralph/reviewer-prompt", Function::Text(prompts::reviewer))
-        .with("ralph/read-review", Function::Parse(review::read_review))
-        .with("ralph/fixer", Function::Step(review::fixer))
+        .with("ralph/planner-prompt", Function::text(prompts::planner))
+        .with("ralph/parse-tasks", Function::step(parse_tasks))
+        .with("ralph/worker-prompt", Function::text(prompts::worker))
+        .with("ralph/read-report", Function::parse(settle::read_report))
+        .with("ralph/gave-up", Function::holds(settle::gave_up))
+        .with("ralph/settle", Function::step(settle::settle))
+        .with("ralph/judge-tasks", Function::step(judge_tasks))
+        .with("ralph/reopen-tasks", Function::step(reopen_tasks))
+        .with("ralph/reviewer-prompt", Function::text(prompts::reviewer))
+        .with("ralph/read-review", Function::parse(review::read_review))
+        .with("ralph/fixer", Function::step(review::fixer))
 }
 
 fn initial_state(launch: &Launch) -> Patch {
@@ -54,6 +55,7 @@ fn initial_state(launch: &Launch) -> Patch {
         "prompt": launch.prompt,
         "workers": launch.workers,
         "limits": launch.limits,
+        "maxReviews": launch.limits.review_rounds,
         "tasks": [],
     });
     serde_json::from_value(values).unwrap_or_default()
@@ -72,9 +74,16 @@ fn graph() -> Graph {
         graph: task_graph(),
         workers: Count::Key(Key::from("workers")),
         ready: Ready::Tasks,
+        fail_fast: false,
     });
     Graph::starting_at("planner")
-        .node(Action::Agent(planner).node("planner", "Planning the tasks").retry(patience()))
+        .node(
+            Action::Agent(planner)
+                .node("planner")
+                .described("Planning the tasks")
+                .retry(patience())
+                .max_visits(Count::Fixed(2)),
+        )
         .node(
             function("parse-tasks", "ralph/parse-tasks", "Reading the plan")
                 .may_go_to(["planner"])
@@ -82,7 +91,8 @@ fn graph() -> Graph {
         )
         .node(
             Action::Gates(Gates { baseline: true })
-                .node("baseline", "Running the checks before any work is done")
+                .node("baseline")
+                .described("Running the checks before any work is done")
                 .on_lost(OnLost::RunAgain),
         )
         .node(Node::new("select-ready-tasks", fan).described("Working through the tasks"))
@@ -91,7 +101,13 @@ fn graph() -> Graph {
                 .on_revive("reopen-tasks"),
         )
         .node(function("reopen-tasks", "ralph/reopen-tasks", "Giving failed tasks another chance"))
-        .node(Action::Agent(reviewer).node("reviewer", "Reviewing the result").retry(patience()))
+        .node(
+            Action::Agent(reviewer)
+                .node("reviewer")
+                .described("Reviewing the result")
+                .retry(patience())
+                .max_visits(Count::Key(Key::from("maxReviews"))),
+        )
         .node(
             function("fixer", "ralph/fixer", "Turning findings into tasks")
                 .may_go_to(["select-ready-tasks"])
@@ -122,14 +138,16 @@ fn task_graph() -> Graph {
     Graph::starting_at("worker")
         .node(
             Action::Agent(worker)
-                .node("worker", "Implementing a task")
+                .node("worker")
+                .described("Implementing a task")
                 .retry(patience())
                 .on_error(to_settle())
                 .max_visits(Count::Key(Key::from("maxIterations"))),
         )
         .node(
             Action::Gates(Gates { baseline: false })
-                .node("check", "Checking the result")
+                .node("check")
+                .described("Checking the result")
                 .on_error(to_settle())
                 .on_lost(OnLost::RunAgain),
         )
@@ -140,25 +158,17 @@ fn task_graph() -> Graph {
 }
 
 fn agent(name: &str, prompt: &str) -> AgentAction {
-    AgentAction {
-        agent: AgentName::from(name),
-        instructions: None,
-        prompt: Text::Call(prompt.into()),
-        parse: None,
-        fresh: false,
-        questions: false,
-        iteration: false,
-    }
+    AgentAction::new(name, Text::Call(prompt.into()))
 }
 
 fn function(id: &str, call: &str, description: &str) -> Node {
-    Action::Function { call: call.into() }.node(id, description)
+    Action::Function { call: call.into() }.node(id).described(description)
 }
 
 /// Only what passes by itself is worth waiting for.
 fn patience() -> Retry {
     let codes = vec!["rate_limited".to_owned(), "overloaded".to_owned()];
-    Retry { attempts: 3, delay_ms: 1_000, factor: 4.0, codes }
+    Retry { attempts: 3, delay_ms: 1_000, factor: 4.0, codes, when: None }
 }
 
 /// Takes the plan, sends it back once, or fails.

@@ -1,7 +1,7 @@
 //! What Ralph's functions decide, without running anything.
 
 use atomic_event::{Patch, StepError, StepId, StepResult};
-use atomic_graph::{FunctionId, Program, State};
+use atomic_graph::{FunctionId, Goto, Program, State};
 use serde_json::{Value, json};
 
 use super::{functions, graph, initial_state, ralph};
@@ -11,7 +11,8 @@ use crate::{Call, Function, Launch, Limits, Paths};
 fn call(function: &str, values: Value, outputs: Value) -> Result<StepResult, StepError> {
     let values: Patch = serde_json::from_value(values).unwrap();
     let state = State::new(values).with_outputs(serde_json::from_value(outputs).unwrap());
-    let Some(Function::Step(step)) = functions().find(&FunctionId::from(function)) else {
+    let functions = functions();
+    let Some(Function::Step(step)) = functions.find(&FunctionId::from(function)) else {
         panic!("there is no step function {function}");
     };
     let (step_id, paths) = (StepId::new("test#1"), Paths::default());
@@ -142,7 +143,7 @@ fn blocking_findings_become_tasks_until_the_review_is_clean_or_repeats_itself() 
     let tasks =
         fixed(&json!({}), &json!([finding("Wrong sum", 1), finding("Nit", 3)]), "incorrect");
     let tasks = tasks.unwrap();
-    assert_eq!(tasks.goto, Some("select-ready-tasks".into()));
+    assert_eq!(tasks.goto, Some(Goto::One("select-ready-tasks".into())));
     assert_eq!(tasks.patch["tasks"].as_array().unwrap().len(), 1);
     assert_eq!(tasks.patch["tasks"][0]["id"], "#2");
 
@@ -173,7 +174,7 @@ fn the_examples_in_the_prompts_are_what_the_parsers_read() {
 
 #[test]
 fn a_run_begins_with_its_prompt_and_its_ceilings() {
-    let launch = Launch { prompt: "Build".into(), workers: 2, limits: Limits::default() };
+    let launch = Launch { prompt: "Build".into(), workers: 2, ..Launch::default() };
     let state = initial_state(&launch);
     assert_eq!(state["prompt"], "Build");
     assert_eq!(state["limits"]["reviewRounds"], 3);

@@ -1,0 +1,111 @@
+//! `atomic fork`: a new session from the beginning of another one.
+
+use std::process::ExitCode;
+
+use atomic_runner::{Fork, ForkRequest, ForkTools, SetKey, fork as make};
+use serde_json::Value;
+
+use super::resume::resume_in;
+use crate::args::{ForkArgs, SettingsArgs};
+use crate::failure::Failure;
+use crate::show::{self, plain};
+use crate::{home, paint, stage};
+
+/// The most characters of a value that are shown.
+const SHOWN: usize = 200;
+
+pub(crate) fn fork(args: &ForkArgs) -> Result<ExitCode, Failure> {
+    let (session, step) = match args.place.split_once('@') {
+        Some((session, step)) => (session, Some(step.to_owned())),
+        None => (args.place.as_str(), None),
+    };
+    let dir = super::find_session(session)?;
+    let set = args.set.iter().map(|(key, value)| (key.as_str().into(), value.clone())).collect();
+    let disk = stage::disk();
+    let tools = ForkTools {
+        index: home::index(&disk),
+        holder: stage::holder(),
+        at: stage::clock().now(),
+        disk,
+    };
+    let fork = make(&tools, ForkRequest { dir, step, set })?;
+    if args.output.json {
+        for fact in &fork.facts {
+            paint::line(&serde_json::to_string(fact).unwrap_or_default());
+        }
+    } else if !args.output.for_programs() {
+        for line in told(&fork, args.run) {
+            paint::line(&line);
+        }
+    }
+    if !args.run {
+        return Ok(ExitCode::SUCCESS);
+    }
+    resume_in(fork.dir, None, &SettingsArgs::default(), &args.output)
+}
+
+/// Everything a person must know about the new session.
+fn told(fork: &Fork, runs_on: bool) -> Vec<String> {
+    let Fork { session, from, step, .. } = fork;
+    let name = show::proper_name(fork.workflow.as_str());
+    let mut lines = vec![
+        format!("Forked {name} session: {session}"),
+        format!("  It has everything of session {from} up to and including {step}."),
+    ];
+    lines.extend(fork.set.iter().map(set_line));
+    if !fork.under_way.is_empty() {
+        let steps: Vec<_> = fork.under_way.iter().map(plain::name).collect();
+        lines.push(format!("  Under way then, and begun again: {}.", steps.join(", ")));
+    }
+    let workspace = fork.workspace.display();
+    lines.push(format!("  The files in {workspace} are as they are now, not as they were then."));
+    if let Some((step, commit)) = &fork.commit {
+        let short: String = session.as_str().chars().take(8).collect();
+        lines.push(format!(
+            "  After {step} they were at commit {commit}; to see them as they were:"
+        ));
+        let beside = quoted(&format!("{workspace}-{short}"));
+        let inside = quoted(&workspace.to_string());
+        lines.push(format!("    git -C {inside} worktree add {beside} {commit}"));
+    }
+    if let Some(holder) = &fork.holder {
+        lines.push(format!("  Session {from} is at work in the same files right now ({holder})."));
+    }
+    if !runs_on {
+        lines.push(format!("Resume with: atomic resume {session}"));
+    }
+    lines
+}
+
+fn set_line(set: &SetKey) -> String {
+    let SetKey { key, value, combined, is_new, meant } = set;
+    let mut notes = vec![];
+    if *combined {
+        notes.push("combined with what was there, as its reducer says".to_owned());
+    }
+    if *is_new {
+        notes.push("a new key of the state".to_owned());
+    }
+    notes.extend(meant.iter().map(|meant| format!("did you mean `{meant}`?")));
+    let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
+    format!("  {key} is now {}{notes}", shortened(value))
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    if path.chars().all(plain) {
+        return path.to_owned();
+    }
+    format!("'{}'", path.replace('\'', "'\\''"))
+}
+
+/// A value that fits into a line or two.
+fn shortened(value: &Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() <= SHOWN {
+        return text;
+    }
+    let beginning: String = text.chars().take(SHOWN).collect();
+    format!("{beginning}…")
+}

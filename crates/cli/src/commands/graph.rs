@@ -1,0 +1,111 @@
+//! `atomic graph`: a workflow, or a run of one, as a picture.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use atomic_event::{Envelope, Event, Moment, StepId};
+use atomic_graph::Graph;
+use atomic_graph::draw::{Overlay, Role, Status, TreeLine, dot, mermaid, svg, tree};
+use atomic_session::Session;
+use console::Style;
+
+use super::resume::first_fact;
+use crate::args::{Format, GraphArgs};
+use crate::failure::Failure;
+use crate::{load, paint, stage};
+
+pub(crate) fn graph(args: &GraphArgs) -> Result<ExitCode, Failure> {
+    let (graph, overlay) = drawn(&args.what)?;
+    let picture = match args.format {
+        Format::Mermaid => mermaid(&graph, &overlay),
+        Format::Dot => dot(&graph, &overlay),
+        Format::Svg => svg(&graph, &overlay),
+        Format::Tree => {
+            let colours = args.output.is_none() && std::io::stdout().is_terminal();
+            let lines = tree(&graph, &overlay);
+            let lines: Vec<String> = lines.iter().map(|line| painted(line, colours)).collect();
+            lines.join("\n")
+        }
+    };
+    match &args.output {
+        Some(path) => {
+            std::fs::write(path, format!("{}\n", picture.trim_end())).map_err(|error| {
+                Failure::Failed(format!("{}: cannot be written: {error}", path.display()))
+            })?
+        }
+        None => paint::line(picture.trim_end()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is to be drawn: a workflow first, else a session.
+fn drawn(text: &str) -> Result<(Graph, Overlay), Failure> {
+    let not_a_workflow = match load::load(text) {
+        Ok(loaded) => {
+            // A picture helps to see what is wrong, so errors do not keep it back.
+            let graph = loaded.graph.ok_or_else(|| Failure::Failed(loaded.errors.join("\n")))?;
+            return Ok((graph, Overlay::default()));
+        }
+        Err(failure) => failure,
+    };
+    let Ok(dir) = super::find_session(text) else { return Err(not_a_workflow) };
+    let created = first_fact(&dir)?;
+    let graph = serde_json::from_value(created.graph).map_err(|error| {
+        Failure::Failed(format!("the graph of the session cannot be read: {error}"))
+    })?;
+    Ok((graph, overlay(&dir)?))
+}
+
+/// How every step of a session stands, and how long it took.
+fn overlay(dir: &Path) -> Result<Overlay, Failure> {
+    let mut overlay = Overlay::default();
+    let mut started: BTreeMap<StepId, Moment> = BTreeMap::new();
+    for fact in Session::read_only(stage::disk(), dir)? {
+        let Envelope { event, at, .. } = fact?;
+        let (step, status) = match event {
+            Event::StepStarted(start) => {
+                started.insert(start.step.clone(), at);
+                (start.step, Status::Running)
+            }
+            Event::StepFinished { step, .. } => (step, Status::Completed),
+            Event::BranchChosen { step, .. } if !started.contains_key(&step) => {
+                (step, Status::Completed)
+            }
+            Event::StepFailed { step, .. } => (step, Status::Failed),
+            Event::StepLost { step, .. } => (step, Status::Lost),
+            Event::StepCancelled { step, .. } => (step, Status::Cancelled),
+            Event::QuestionAsked { step, .. } => {
+                overlay.add(&step, Status::Asking, None);
+                continue;
+            }
+            _ => continue,
+        };
+        let ended = status != Status::Running;
+        let began = started.get(&step).copied().filter(|_| ended);
+        overlay.add(&step, status, began.map(|began| at.millis_since(began)));
+    }
+    Ok(overlay)
+}
+
+fn painted(line: &TreeLine, colours: bool) -> String {
+    if !colours {
+        return line.to_string();
+    }
+    let paint = |role: Role| match role {
+        Role::Frame | Role::Rules | Role::Way => Style::new().dim(),
+        Role::Name => Style::new().bold(),
+        Role::Kind => Style::new().cyan(),
+        Role::Description => Style::new(),
+        Role::ErrorWay | Role::Problem => Style::new().red(),
+        Role::Progress(status) => match status {
+            Status::Completed => Style::new().green(),
+            Status::Failed | Status::Lost => Style::new().red(),
+            Status::Running => Style::new().cyan(),
+            Status::Asking => Style::new().yellow(),
+            Status::Skipped | Status::Waiting | Status::Cancelled => Style::new().dim(),
+        },
+    };
+    line.spans.iter().map(|span| paint(span.role).apply_to(&span.text).to_string()).collect()
+}

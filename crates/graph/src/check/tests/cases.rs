@@ -1,0 +1,759 @@
+//! Bad graphs, one mistake each.
+
+#![expect(clippy::too_many_lines, reason = "a long table of cases is a good test")]
+
+use serde_json::{Value, json};
+
+use crate::check::{Known, Use, UseKind};
+use crate::{
+    Branch, Condition, Count, Each, Edge, Graph, Kind, Node, OnError, Parallel, Ready, Reducer,
+    Retry, Strategy,
+};
+
+pub(super) struct Case {
+    pub(super) title: &'static str,
+    pub(super) graph: Graph,
+    /// Each problem as its code and place.
+    pub(super) expected: Vec<&'static str>,
+}
+
+pub(super) fn work(id: &str) -> Node {
+    Node::work(id, Value::Null)
+}
+
+/// A node whose action refers to something.
+pub(super) fn action(id: &str, kind: &str, name: &str) -> Node {
+    Node::work(id, json!({ kind: name }))
+}
+
+/// Reads the actions of [`action`].
+pub(super) fn uses(action: &Value) -> Vec<Use> {
+    let kinds = [
+        ("agent", UseKind::Agent),
+        ("skill", UseKind::Skill),
+        ("command", UseKind::Command),
+        ("workflow", UseKind::Workflow),
+        ("model", UseKind::Model),
+        ("function", UseKind::Function),
+        ("writes", UseKind::Writes),
+    ];
+    let used =
+        kinds.iter().filter_map(|(name, kind)| Some(Use::new(*kind, action.get(name)?.as_str()?)));
+    used.collect()
+}
+
+pub(super) fn known() -> Known {
+    let set = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
+    Known {
+        agents: set(&["planner", "worker"]),
+        skills: set(&["commit", "explain-code"]),
+        commands: set(&["deploy"]),
+        workflows: set(&["ralph", "second-opinion"]),
+        models: set(&["haiku", "opus", "sonnet"]),
+        functions: Some(["add".into(), "is-done".into()].into()),
+    }
+}
+
+pub(super) fn subgraph(graph: Graph) -> Kind {
+    Kind::Subgraph { graph, isolated: false, input: None, output: None }
+}
+
+/// A graph with `a` and, behind it, side by side or in a row, nodes that write `key`.
+pub(super) fn writers(key: &str, ids: &[&str], in_a_row: bool) -> Graph {
+    let mut graph = Graph::starting_at("a").node(work("a")).reducer("list", Reducer::Concat);
+    let mut before = "a";
+    for id in ids {
+        graph = graph.node(action(id, "writes", key)).edge(before, *id);
+        if in_a_row {
+            before = id;
+        }
+    }
+    graph
+}
+
+fn single() -> Graph {
+    Graph::starting_at("work").node(work("work"))
+}
+
+/// A graph whose only node writes `x`.
+fn writing() -> Graph {
+    Graph::starting_at("write").node(action("write", "writes", "x"))
+}
+
+/// A graph that writes `x` only sometimes.
+fn sometimes() -> Graph {
+    Graph::starting_at("look").node(work("look")).node(action("write", "writes", "x")).edge_when(
+        "look",
+        "write",
+        done(),
+    )
+}
+
+fn done() -> Condition {
+    Condition::Call("is-done".into())
+}
+
+fn one(node: Node) -> Graph {
+    Graph { start: node.id.clone(), nodes: vec![node], ..Graph::starting_at("") }
+}
+
+fn row(ids: &[&str]) -> Graph {
+    let mut graph = Graph::starting_at(ids[0]);
+    for id in ids {
+        graph = graph.node(work(id));
+    }
+    for pair in ids.windows(2) {
+        graph = graph.edge(pair[0], pair[1]);
+    }
+    graph
+}
+
+fn fan(graph: Graph, workers: Count) -> Kind {
+    let (over, item) = ("items".into(), "item".into());
+    Kind::Each(Each { over, item, graph, workers, ready: Ready::Once, fail_fast: false })
+}
+
+fn parallel(branches: Vec<(&str, Graph)>, strategy: Strategy) -> Kind {
+    let branches = branches.into_iter().map(|(id, graph)| Branch { id: id.into(), graph });
+    let branches = branches.collect();
+    Kind::Parallel(Parallel { branches, strategy, fail_fast: false, merge: None })
+}
+
+fn with(mut graph: Graph, change: impl FnOnce(&mut Graph)) -> Graph {
+    change(&mut graph);
+    graph
+}
+
+fn changed(mut node: Node, change: impl FnOnce(&mut Node)) -> Node {
+    change(&mut node);
+    node
+}
+
+pub(super) fn cases() -> Vec<Case> {
+    let groups = [ids_and_edges(), jumps(), decisions(), cycles(), limits(), names(), writes()];
+    let all = groups.into_iter().flatten();
+    all.map(|(title, graph, expected)| Case { title, graph, expected }).collect()
+}
+
+type Row = (&'static str, Graph, Vec<&'static str>);
+
+fn ids_and_edges() -> Vec<Row> {
+    vec![
+        ("no nodes", Graph::starting_at("a").edge("a", "b"), vec!["ATM101 the graph"]),
+        (
+            "no nodes, inside",
+            one(Node::new("sub", subgraph(Graph::starting_at("a")))),
+            vec!["ATM101 sub"],
+        ),
+        (
+            "a start that does not exist",
+            with(row(&["start", "end"]), |g| g.start = "strat".into()),
+            vec!["ATM102 the graph (start)"],
+        ),
+        (
+            "the same id twice",
+            row(&["a", "b"]).node(work("a")),
+            vec!["ATM103 the graph (nodes[2])"],
+        ),
+        (
+            "an edge from nobody knows where",
+            row(&["plan", "review"]).node(work("end")).edge("reviw", "end"),
+            vec!["ATM104 the graph (edges[1])"],
+        ),
+        (
+            "an edge to nobody knows where, in a branch",
+            one(Node::new(
+                "fan",
+                parallel(
+                    vec![("left", single()), ("right", single().edge("work", "z"))],
+                    Strategy::All,
+                ),
+            )),
+            vec!["ATM105 fan/right (edges[0])"],
+        ),
+        (
+            "a misspelt target is not called unreachable too",
+            Graph::starting_at("plan")
+                .node(work("plan"))
+                .node(work("review"))
+                .edge("plan", "reveiw"),
+            vec!["ATM105 the graph (edges[0])"],
+        ),
+        (
+            "an edge from nowhere",
+            with(row(&["a"]).node(work("b")), |g| {
+                g.edges.push(Edge { from: vec![], to: "b".into(), when: None });
+            }),
+            vec!["ATM106 the graph (edges[0])"],
+        ),
+        (
+            "an edge that waits for one node twice",
+            row(&["a"]).node(work("b")).join(["a", "a"], "b"),
+            vec!["ATM107 the graph (edges[0])"],
+        ),
+        (
+            "nodes that nothing leads to, one behind the other",
+            row(&["a"]).node(work("b")).node(work("c")).edge("b", "c"),
+            vec!["ATM108 b", "ATM108 c"],
+        ),
+        (
+            "a join that waits for a node that nothing leads to",
+            row(&["a"]).node(work("b")).node(work("c")).join(["a", "b"], "c"),
+            vec!["ATM108 b", "ATM108 c"],
+        ),
+        ("an id with a slash", one(work("a/b")), vec!["ATM109 the graph (nodes[0])"]),
+        (
+            "an empty id of a node and of a branch",
+            one(Node::new("", parallel(vec![("", single())], Strategy::All))),
+            vec!["ATM109 the graph (nodes[0])", r#"ATM109 "" (branches[0])"#],
+        ),
+    ]
+}
+
+fn jumps() -> Vec<Row> {
+    let goto = |id: &str| OnError::Goto(id.into());
+    vec![
+        (
+            "a goto to nobody knows where",
+            one(work("a").may_go_to(["b"])),
+            vec!["ATM201 a (targets[0])"],
+        ),
+        (
+            "a goto out of the graph it is in",
+            row(&["a"])
+                .node(Node::new("sub", subgraph(one(work("in").may_go_to(["a"])))))
+                .edge("a", "sub"),
+            vec!["ATM201 sub/in (targets[0])"],
+        ),
+        (
+            "a failure that goes nobody knows where",
+            with(row(&["plan", "cleanup"]), |g| g.nodes[0].on_error = goto("clean-up")),
+            vec!["ATM202 plan (on_error)"],
+        ),
+        (
+            "a resume that goes nobody knows where",
+            one(work("a").on_revive("b")),
+            vec!["ATM203 a (on_revive)"],
+        ),
+        (
+            "failures that nobody catches",
+            with(row(&["a"]), |g| g.catch = Some("rescue".into())),
+            vec!["ATM204 the graph (catch)"],
+        ),
+        (
+            "a goto target twice",
+            row(&["a", "b"])
+                .node(work("c").may_go_to(["b", "b"]))
+                .edge("b", "c")
+                .max_iterations_of(9),
+            vec!["ATM205 c (targets[1])"],
+        ),
+        (
+            "a decision with goto targets",
+            Graph::starting_at("a")
+                .node(Node::new("a", Kind::Decision).may_go_to(["b"]))
+                .node(work("b"))
+                .edge_when("a", "b", Condition::Otherwise),
+            vec!["ATM206 a (targets)"],
+        ),
+    ]
+}
+
+trait Limited {
+    fn max_iterations_of(self, count: u64) -> Self;
+}
+
+impl Limited for Graph {
+    fn max_iterations_of(self, count: u64) -> Self {
+        Self { max_iterations: Some(Count::Fixed(count)), ..self }
+    }
+}
+
+fn decisions() -> Vec<Row> {
+    let decision = || Node::new("a", Kind::Decision);
+    let base = || Graph::starting_at("a").node(decision()).node(work("b")).node(work("c"));
+    let says = |node: &str| {
+        let says = Condition::Says { node: node.into(), text: "DONE".to_owned() };
+        Condition::Not(Box::new(says))
+    };
+    vec![
+        ("a decision that leads nowhere", one(decision()), vec!["ATM211 a"]),
+        (
+            "a decision without `otherwise`",
+            base().edge_when("a", "b", done()).edge_when("a", "c", done()),
+            vec!["ATM212 a"],
+        ),
+        (
+            "a decision with an edge that decides nothing",
+            base().edge_when("a", "b", Condition::Otherwise).edge("a", "c"),
+            vec!["ATM213 the graph (edges[1])"],
+        ),
+        (
+            "an `otherwise` before a condition",
+            base().edge_when("a", "b", Condition::Otherwise).edge_when("a", "c", done()),
+            vec!["ATM214 the graph (edges[0])"],
+        ),
+        (
+            "an `otherwise` before others, after a node that is no decision",
+            row(&["a"])
+                .node(work("b"))
+                .edge_when("a", "b", Condition::Otherwise)
+                .edge_when("a", "b", done())
+                .edge_when("a", "b", Condition::Otherwise),
+            vec!["ATM214 the graph (edges[0])"],
+        ),
+        (
+            "a join with a condition",
+            with(row(&["a", "b"]).node(work("c")), |g| {
+                let from = vec!["a".into(), "b".into()];
+                g.edges.push(Edge { from, to: "c".into(), when: Some(done()) });
+            }),
+            vec!["ATM215 the graph (edges[1])"],
+        ),
+        (
+            "conditions on outputs: unknown, around, and inside a loop",
+            with(row(&["look"]), |g| {
+                let loop_of = |until| Kind::Loop {
+                    graph: row(&["work"]).node(work("rest")).edge_when(
+                        "work",
+                        "rest",
+                        says("look"),
+                    ),
+                    until: Some(until),
+                    max_rounds: 3,
+                };
+                g.nodes.push(Node::new("right", loop_of(says("work"))));
+                g.nodes.push(Node::new("wrong", loop_of(says("wrok"))));
+                *g = g.clone().edge_when("look", "right", says("lok")).edge("look", "wrong");
+            }),
+            vec!["ATM216 the graph (edges[0])", "ATM216 wrong (until)"],
+        ),
+    ]
+}
+
+fn cycles() -> Vec<Row> {
+    let endless = Kind::Loop { graph: single(), until: None, max_rounds: 0 };
+    let ring = || row(&["a", "b"]).edge("b", "a");
+    let skipped = |kind| one(Node::new("sub", kind).on_error(OnError::Skip));
+    vec![
+        ("a loop without an end", one(Node::new("a", endless)), vec!["ATM301 a (max_rounds)"]),
+        ("a ring", ring(), vec!["ATM302 a"]),
+        (
+            "a node that leads to itself, inside",
+            one(Node::new("sub", subgraph(row(&["a"]).edge("a", "a")))),
+            vec!["ATM302 sub/a"],
+        ),
+        (
+            "a ring that a condition leads out of, but not instead of the edge that stays",
+            ring().node(work("c")).edge_when("b", "c", done()),
+            vec!["ATM302 a"],
+        ),
+        (
+            "a ring in which every choice stays",
+            row(&["a", "b"])
+                .node(work("c"))
+                .edge_when("b", "a", done())
+                .edge_when("b", "c", Condition::Otherwise)
+                .edge("c", "b"),
+            vec!["ATM302 a"],
+        ),
+        (
+            "two rings, one behind the other, and a way in",
+            row(&["in", "a", "b"]).edge("b", "a").node(work("c")).edge("b", "c").edge("c", "c"),
+            vec!["ATM302 a", "ATM302 c"],
+        ),
+        (
+            "a ring that a condition leads out of",
+            row(&["a", "b"]).node(work("c")).edge_when("b", "a", done()).edge_when(
+                "b",
+                "c",
+                Condition::Otherwise,
+            ),
+            vec!["ATM303 a"],
+        ),
+        (
+            "a ring that ends when no condition holds",
+            row(&["a", "b"]).edge_when("b", "a", done()),
+            vec!["ATM303 a"],
+        ),
+        (
+            "a ring that a goto leads out of",
+            with(ring().node(work("c")), |g| g.nodes[1].targets = vec!["c".into()]),
+            vec!["ATM303 a"],
+        ),
+        (
+            "a ring that a failure leads out of",
+            with(ring().node(work("c")), |g| g.nodes[1].on_error = OnError::Goto("c".into())),
+            vec!["ATM303 a"],
+        ),
+        (
+            "a ring that a caught failure leads out of",
+            with(ring().node(work("c")), |g| g.catch = Some("c".into())),
+            vec!["ATM303 a"],
+        ),
+        (
+            "a ring whose failures go to a function that can lead nowhere else",
+            with(ring(), |g| g.nodes[1].on_error = OnError::Call("is-done".into())),
+            vec!["ATM302 a"],
+        ),
+        (
+            "a ring of a goto, and one of a failure",
+            row(&["a", "b", "c"])
+                .node(work("d"))
+                .edge("c", "d")
+                .may_go("b", "a")
+                .on_failure("d", "d"),
+            vec!["ATM303 a", "ATM303 d"],
+        ),
+        (
+            "a ring by way of a join",
+            row(&["a", "b"]).node(work("c")).edge("a", "c").join(["b", "c"], "a"),
+            vec!["ATM303 a"],
+        ),
+        (
+            "a limit on a node that one of two rings goes round",
+            with(
+                row(&["a", "b"]).edge_when("b", "b", done()).edge_when(
+                    "b",
+                    "a",
+                    Condition::Otherwise,
+                ),
+                |g| {
+                    g.nodes[0].max_visits = Some(Count::Fixed(3));
+                },
+            ),
+            vec!["ATM303 b"],
+        ),
+        (
+            "a ring whose failure is skipped around it",
+            skipped(subgraph(ring())),
+            vec!["ATM303 sub/a"],
+        ),
+        (
+            "a ring that loses a race",
+            one(Node::new(
+                "race",
+                parallel(vec![("ring", ring()), ("work", single())], Strategy::Any),
+            )),
+            vec!["ATM303 race/ring/a"],
+        ),
+    ]
+}
+
+trait Jumping {
+    fn may_go(self, from: &str, to: &str) -> Self;
+    fn on_failure(self, from: &str, to: &str) -> Self;
+}
+
+impl Jumping for Graph {
+    fn may_go(mut self, from: &str, to: &str) -> Self {
+        let node = self.nodes.iter_mut().find(|node| node.id.as_str() == from).unwrap();
+        node.targets.push(to.into());
+        self
+    }
+
+    fn on_failure(mut self, from: &str, to: &str) -> Self {
+        let node = self.nodes.iter_mut().find(|node| node.id.as_str() == from).unwrap();
+        node.on_error = OnError::Goto(to.into());
+        self
+    }
+}
+
+fn limits() -> Vec<Row> {
+    let retry = |attempts, factor| Retry { attempts, factor, ..Retry::default() };
+    let node = |change: fn(&mut Node)| one(changed(work("a"), change));
+    let zeros = |g: &mut Graph| {
+        g.timeout_ms = Some(0);
+        g.max_steps = Some(0);
+        g.max_concurrency = Some(0);
+        g.max_iterations = Some(Count::Fixed(0));
+    };
+    let each = |change: fn(&mut Each)| {
+        let mut kind = fan(single(), Count::Fixed(2));
+        if let Kind::Each(each) = &mut kind {
+            change(each);
+        }
+        one(Node::new("fan", kind))
+    };
+    let hasty = |strategy| {
+        let mut kind = parallel(vec![("x", single()), ("y", single())], strategy);
+        if let Kind::Parallel(parallel) = &mut kind {
+            parallel.fail_fast = true;
+        }
+        Node::new("p", kind)
+    };
+    let twice = vec![("x", single()), ("y", single()), ("x", single())];
+    vec![
+        ("no attempts", one(work("a").retry(retry(0, 2.0))), vec!["ATM311 a (retry)"]),
+        ("a negative factor", one(work("a").retry(retry(2, -1.0))), vec!["ATM312 a (retry)"]),
+        (
+            "an infinite factor",
+            one(work("a").retry(retry(2, f64::INFINITY))),
+            vec!["ATM312 a (retry)"],
+        ),
+        ("no time", node(|n| n.timeout_ms = Some(0)), vec!["ATM313 a (timeout_ms)"]),
+        (
+            "no visits",
+            node(|n| n.max_visits = Some(Count::Fixed(0))),
+            vec!["ATM314 a (max_visits)"],
+        ),
+        ("no workers", each(|e| e.workers = Count::Fixed(0)), vec!["ATM315 fan (workers)"]),
+        (
+            "nothing of anything",
+            with(single(), zeros),
+            vec![
+                "ATM313 the graph (timeout_ms)",
+                "ATM318 the graph (max_steps)",
+                "ATM317 the graph (max_concurrency)",
+                "ATM316 the graph (max_iterations)",
+            ],
+        ),
+        (
+            "no time for a graph inside a node",
+            one(Node::new("sub", subgraph(with(single(), |g| g.timeout_ms = Some(0))))),
+            vec!["ATM313 sub (graph.timeout_ms)"],
+        ),
+        (
+            "a reducer for the outputs",
+            single().reducer("outputs", Reducer::Merge),
+            vec!["ATM505 the graph (reducers.outputs)"],
+        ),
+        (
+            "a write to the outputs",
+            one(action("a", "writes", "outputs")),
+            vec!["ATM505 a (action)"],
+        ),
+        (
+            "a failure that changes the outputs",
+            one(work("a").on_error(OnError::SkipWith([("outputs".into(), Value::Null)].into()))),
+            vec!["ATM505 a (on_error)"],
+        ),
+        (
+            "an item that is the outputs",
+            each(|e| e.item = "outputs".into()),
+            vec!["ATM505 fan (item)"],
+        ),
+        ("an item that is the list", each(|e| e.item = "items".into()), vec!["ATM506 fan (item)"]),
+        (
+            "no branches",
+            one(Node::new("p", parallel(vec![], Strategy::All))),
+            vec!["ATM511 p (branches)"],
+        ),
+        (
+            "a branch twice",
+            one(Node::new("p", parallel(twice, Strategy::All))),
+            vec!["ATM512 p (branches[2])"],
+        ),
+        ("a race that fails fast", one(hasty(Strategy::Race)), vec!["ATM513 p (fail_fast)"]),
+        (
+            "the first success that fails fast",
+            one(hasty(Strategy::Any)),
+            vec!["ATM513 p (fail_fast)"],
+        ),
+        ("all that fail fast", one(hasty(Strategy::All)), vec![]),
+        (
+            "schemas that are none",
+            node(|n| {
+                n.input_schema = Some(json!("string"));
+                n.output_schema = Some(json!([]));
+            }),
+            vec!["ATM521 a (input_schema)", "ATM521 a (output_schema)"],
+        ),
+        (
+            "a schema of a type that does not exist",
+            node(|n| n.output_schema = Some(json!({"type": "objekt"}))),
+            vec!["ATM521 a (output_schema)"],
+        ),
+        (
+            "schemas",
+            node(|n| {
+                n.input_schema = Some(json!(true));
+                n.output_schema = Some(json!({"type": "object"}));
+            }),
+            vec![],
+        ),
+    ]
+}
+
+fn names() -> Vec<Row> {
+    let call = |name: &str| Condition::Not(Box::new(Condition::Call(name.into())));
+    let mut everywhere = single()
+        .reducer("total", Reducer::Call("ad".into()))
+        .node(work("next"))
+        .edge_when("work", "next", call("edge"));
+    everywhere.nodes[0].retry.when = Some("retry".into());
+    everywhere.nodes[0].on_error = OnError::Call("on-error".into());
+    let sub = Kind::Subgraph {
+        graph: single(),
+        isolated: false,
+        input: Some("input".into()),
+        output: Some("output".into()),
+    };
+    let rounds = Kind::Loop { graph: single(), until: Some(call("is-dnoe")), max_rounds: 2 };
+    let mut merged = parallel(vec![("x", single())], Strategy::All);
+    if let Kind::Parallel(parallel) = &mut merged {
+        parallel.merge = Some("merge".into());
+    }
+    let model = |name: &str| Some(name.to_owned());
+    vec![
+        ("an unknown agent", one(action("a", "agent", "wroker")), vec!["ATM401 a (action)"]),
+        ("an unknown skill", one(action("a", "skill", "comit")), vec!["ATM402 a (action)"]),
+        ("an unknown command", one(action("a", "command", "xyz")), vec!["ATM403 a (action)"]),
+        ("an unknown workflow", one(action("a", "workflow", "second")), vec!["ATM404 a (action)"]),
+        (
+            "unknown functions everywhere",
+            everywhere
+                .node(Node::new("sub", sub))
+                .node(Node::new("loop", rounds))
+                .node(Node::new("p", merged))
+                .node(action("act", "function", "action"))
+                .edge("next", "sub")
+                .edge("sub", "loop")
+                .edge("loop", "p")
+                .edge("p", "act"),
+            vec![
+                "ATM405 the graph (reducers.total)",
+                "ATM405 the graph (edges[0])",
+                "ATM405 work (retry)",
+                "ATM405 work (on_error)",
+                "ATM405 sub (input)",
+                "ATM405 sub (output)",
+                "ATM405 loop (until)",
+                "ATM405 p (merge)",
+                "ATM405 act (action)",
+            ],
+        ),
+        (
+            "unknown models",
+            Graph {
+                model: model("opsu"),
+                ..one(changed(
+                    Node::new(
+                        "sub",
+                        subgraph(Graph {
+                            model: model("gpt"),
+                            ..one(action("a", "model", "sonet"))
+                        }),
+                    ),
+                    |n| n.model = model("haikuu"),
+                ))
+            },
+            vec![
+                "ATM406 the graph (model)",
+                "ATM406 sub (model)",
+                "ATM406 sub (graph.model)",
+                "ATM406 sub/a (action)",
+            ],
+        ),
+    ]
+}
+
+fn writes() -> Vec<Row> {
+    let two = |x: Graph, y: Graph| vec![("x", x), ("y", y)];
+    let p = |branches, strategy| one(Node::new("p", parallel(branches, strategy)));
+    let each = |graph, workers| one(Node::new("fan", fan(graph, workers)));
+    let nested = |kind| one(Node::new("in", kind));
+    let isolated = Kind::Subgraph { graph: writing(), isolated: true, input: None, output: None };
+    let skip = OnError::SkipWith([("x".into(), json!(1))].into());
+    let mut skipping = writers("x", &["b"], false).node(work("c").on_error(skip)).edge("a", "c");
+    skipping.nodes.swap(1, 2);
+    vec![
+        (
+            "two branches that write one key",
+            p(two(writing(), writing()), Strategy::All),
+            vec!["ATM501 p (branches)"],
+        ),
+        (
+            "two branches that write one key with a reducer",
+            p(two(writing(), writing()), Strategy::All).reducer("x", Reducer::Concat),
+            vec![],
+        ),
+        (
+            "two branches that write one key, with a reducer inside that does not count outside",
+            p(
+                two(writing().reducer("x", Reducer::Sum), writing().reducer("x", Reducer::Sum)),
+                Strategy::All,
+            ),
+            vec!["ATM501 p (branches)"],
+        ),
+        ("two branches of which one is kept", p(two(writing(), writing()), Strategy::Race), vec![]),
+        (
+            "two branches that write one key by way of graphs inside",
+            p(
+                two(
+                    nested(subgraph(nested(Kind::Loop {
+                        graph: writing(),
+                        until: None,
+                        max_rounds: 2,
+                    }))),
+                    nested(parallel(two(writing(), single()), Strategy::All)),
+                ),
+                Strategy::All,
+            ),
+            vec!["ATM501 p (branches)"],
+        ),
+        (
+            "a branch that writes sometimes",
+            p(two(writing(), sometimes()), Strategy::All),
+            vec!["ATM504 p (branches)"],
+        ),
+        (
+            "a branch whose writes stay inside",
+            p(two(writing(), nested(isolated)), Strategy::All),
+            vec![],
+        ),
+        (
+            "items that write one key",
+            each(writing(), Count::Key("workers".into())),
+            vec!["ATM502 fan"],
+        ),
+        ("items that write one key one after the other", each(writing(), Count::Fixed(1)), vec![]),
+        (
+            "items that write one key sometimes",
+            each(sometimes(), Count::Fixed(2)),
+            vec!["ATM504 fan"],
+        ),
+        (
+            "items that change themselves",
+            each(one(action("a", "writes", "item")), Count::Fixed(2)),
+            vec![],
+        ),
+        (
+            "nodes side by side that write one key",
+            writers("x", &["b", "c"], false),
+            vec!["ATM503 c"],
+        ),
+        (
+            "many nodes side by side that write one key",
+            writers("x", &["b", "c", "d", "e", "f", "g"], false),
+            vec!["ATM503 g"],
+        ),
+        ("nodes in a row that write one key", writers("x", &["b", "c"], true), vec![]),
+        (
+            "nodes side by side two ways, reported once",
+            writers("x", &["b", "c"], false)
+                .node(work("d"))
+                .edge("a", "d")
+                .edge("d", "b")
+                .edge("d", "c"),
+            vec!["ATM503 c"],
+        ),
+        ("a node side by side with one that writes when it fails", skipping, vec!["ATM504 b"]),
+        (
+            "problems of a graph come before those of the graphs inside it",
+            writers("x", &["b", "c"], false)
+                .node(Node::new("sub", subgraph(with(single(), |g| g.start = "wrok".into()))))
+                .edge("c", "sub"),
+            vec!["ATM503 c", "ATM102 sub (start)"],
+        ),
+        (
+            "nodes of which one is chosen",
+            row(&["a"])
+                .node(action("b", "writes", "x"))
+                .node(action("c", "writes", "x"))
+                .edge_when("a", "b", done())
+                .edge_when("a", "c", Condition::Otherwise),
+            vec![],
+        ),
+    ]
+}

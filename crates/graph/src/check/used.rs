@@ -1,0 +1,176 @@
+//! Names from outside the graph: agents, skills, commands, workflows, models, functions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::limits::{OUTPUTS, reserved};
+use super::scope::Site;
+use super::{Code, Known, Place, Problem, Report, Use, UseKind, Uses};
+use crate::{Condition, FunctionId, Kind, Node, OnError, Reducer};
+
+/// What the actions of a graph refer to, by node.
+pub(super) type Used = BTreeMap<u32, Vec<Use>>;
+
+/// Asks the caller what the actions of a graph refer to.
+pub(super) fn collect(site: Site<'_, '_>, uses: &Uses<'_>) -> Used {
+    let mut used = Used::new();
+    for (number, node) in site.nodes() {
+        if let Kind::Work { action, .. } = &node.kind {
+            let uses = uses(action);
+            if !uses.is_empty() {
+                used.insert(number, uses);
+            }
+        }
+    }
+    used
+}
+
+/// The tables to look names up in.
+pub(super) struct Tables<'k> {
+    agents: Option<Table<'k>>,
+    skills: Option<Table<'k>>,
+    commands: Option<Table<'k>>,
+    workflows: Option<Table<'k>>,
+    models: Option<Table<'k>>,
+    functions: Option<&'k BTreeSet<FunctionId>>,
+}
+
+/// Names that are looked up in any case.
+struct Table<'k> {
+    names: &'k BTreeSet<String>,
+    lower: BTreeSet<String>,
+}
+
+impl<'k> Tables<'k> {
+    pub(super) fn of(known: &'k Known) -> Self {
+        let table = |names: &'k Option<BTreeSet<String>>| {
+            let names = names.as_ref()?;
+            Some(Table { names, lower: names.iter().map(|name| name.to_lowercase()).collect() })
+        };
+        Self {
+            agents: table(&known.agents),
+            skills: table(&known.skills),
+            commands: table(&known.commands),
+            workflows: table(&known.workflows),
+            models: table(&known.models),
+            functions: known.functions.as_ref(),
+        }
+    }
+}
+
+/// The model that means the one of the node around.
+const INHERIT: &str = "inherit";
+
+/// Looks up every name a graph uses.
+pub(super) fn check(site: Site<'_, '_>, used: &Used, tables: &Tables<'_>, report: &mut Report) {
+    let mut look = Look { site, tables, report };
+    let graph = site.graph();
+    if let Some(model) = &graph.model {
+        look.up(UseKind::Model, model, &|| site.own_part("model"));
+    }
+    for (key, reducer) in &graph.reducers {
+        if let Reducer::Call(function) = reducer {
+            let place = || site.place().part(format!("reducers.{key}"));
+            look.up(UseKind::Function, function.as_str(), &place);
+        }
+    }
+    for (number, edge) in graph.edges.iter().enumerate() {
+        if let Some(function) = edge.when.as_ref().and_then(called) {
+            let place = || site.place().part(format!("edges[{number}]"));
+            look.up(UseKind::Function, function.as_str(), &place);
+        }
+    }
+    for (number, node) in site.nodes() {
+        for (part, function) in functions(node) {
+            look.up(UseKind::Function, function.as_str(), &|| site.at(&node.id).part(part));
+        }
+        if let Some(model) = &node.model {
+            look.up(UseKind::Model, model, &|| site.at(&node.id).part("model"));
+        }
+        for Use { kind, name } in used.get(&number).into_iter().flatten() {
+            look.up(*kind, name, &|| site.at(&node.id).part("action"));
+        }
+    }
+}
+
+/// The functions a node refers to, besides those of its action.
+fn functions(node: &Node) -> Vec<(&'static str, &FunctionId)> {
+    let mut functions = vec![];
+    functions.extend(node.retry.when.as_ref().map(|f| ("retry", f)));
+    if let OnError::Call(function) = &node.on_error {
+        functions.push(("on_error", function));
+    }
+    match &node.kind {
+        Kind::Subgraph { input, output, .. } => {
+            functions.extend(input.as_ref().map(|f| ("input", f)));
+            functions.extend(output.as_ref().map(|f| ("output", f)));
+        }
+        Kind::Loop { until: Some(until), .. } => {
+            functions.extend(called(until).map(|f| ("until", f)));
+        }
+        Kind::Parallel(parallel) => {
+            functions.extend(parallel.merge.as_ref().map(|f| ("merge", f)));
+        }
+        Kind::Work { .. } | Kind::Decision | Kind::Loop { until: None, .. } | Kind::Each(_) => {}
+    }
+    functions
+}
+
+/// The function a condition asks.
+fn called(condition: &Condition) -> Option<&FunctionId> {
+    let mut condition = condition;
+    loop {
+        match condition {
+            Condition::Call(function) => return Some(function),
+            Condition::Not(other) => condition = other,
+            Condition::Equals { .. } | Condition::Says { .. } | Condition::Otherwise => {
+                return None;
+            }
+        }
+    }
+}
+
+struct Look<'a, 'g, 'k> {
+    site: Site<'a, 'g>,
+    tables: &'a Tables<'k>,
+    report: &'a mut Report,
+}
+
+impl Look<'_, '_, '_> {
+    fn up(&mut self, kind: UseKind, name: &str, place: &dyn Fn() -> Place) {
+        let tables = self.tables;
+        let (code, table) = match kind {
+            UseKind::Agent => (Code::UNKNOWN_AGENT, &tables.agents),
+            UseKind::Skill => (Code::UNKNOWN_SKILL, &tables.skills),
+            UseKind::Command => (Code::UNKNOWN_COMMAND, &tables.commands),
+            UseKind::Workflow => (Code::UNKNOWN_WORKFLOW, &tables.workflows),
+            UseKind::Model if name.eq_ignore_ascii_case(INHERIT) => return,
+            UseKind::Model => (Code::UNKNOWN_MODEL, &tables.models),
+            UseKind::Function => return self.function(name, place),
+            UseKind::Writes if name == OUTPUTS => {
+                return self.report.add(self.site, reserved(place(), "it changes `outputs`"));
+            }
+            UseKind::Writes => return,
+        };
+        if let Some(table) = table.as_ref().filter(|t| !t.lower.contains(&name.to_lowercase())) {
+            self.missing(code, name, table.names.iter().map(String::as_str), place());
+        }
+    }
+
+    fn function(&mut self, name: &str, place: &dyn Fn() -> Place) {
+        if let Some(known) = self.tables.functions.filter(|known| !known.contains(name)) {
+            let known = known.iter().map(FunctionId::as_str);
+            self.missing(Code::UNKNOWN_FUNCTION, name, known, place());
+        }
+    }
+
+    fn missing<'n>(
+        &mut self,
+        code: Code,
+        name: &str,
+        known: impl ExactSizeIterator<Item = &'n str> + Clone,
+        place: Place,
+    ) {
+        let meant = self.report.guess(name, known.clone());
+        self.report.add(self.site, Problem::not_found_but(code, name, meant, known, place));
+    }
+}

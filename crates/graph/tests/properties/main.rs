@@ -1,0 +1,16 @@
+//! What is true of every run, whatever the graph and whatever happens: properties over random
+//! graphs, the largest runs there can be, and the behaviours that workflows rely on, as tables.
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod behaviour;
+mod certificate;
+mod corners;
+mod coverage;
+mod dice;
+mod ledger;
+mod run;
+mod runs;
+mod scene;
+mod seeds;
+mod table;
+mod world;

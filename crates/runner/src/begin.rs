@@ -1,0 +1,249 @@
+//! What a step that is to be started comes to: a fact at once, or a job for later.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use atomic_event::{AgentName, Event, How, Question, Started, StepError, StepId, StepResult};
+use atomic_graph::{Start, code};
+use atomic_workflow::{
+    Action, AgentAction, ContextAction, ContextMonitor, Entry, Function, Text, render, render_shell,
+};
+use serde_json::json;
+
+use crate::perform::{AgentJob, Job, Parse, Task};
+use crate::question::Asker;
+use crate::run::Run;
+use crate::settings::OnQuestion;
+use crate::timer::TimerKind;
+
+/// What comes of a step that is to be started.
+enum Begun {
+    /// It is over.
+    Over(Vec<Event>),
+    /// It waits for an answer.
+    Asked(Question),
+    /// Somebody has to carry it out.
+    Job(Job),
+}
+
+impl Run {
+    pub(crate) fn begin(
+        &mut self,
+        start: Start,
+        queue: &mut VecDeque<Event>,
+        jobs: &mut Vec<Task>,
+    ) {
+        let start = Start { how: self.possible(&start.step, start.how), ..start };
+        let action = self.action(&start.step);
+        queue.push_back(Event::StepStarted(self.started(&start, action.as_ref().ok())));
+        let begun = action.and_then(|action| self.begun(&start, action));
+        let Start { step, attempt, delay_ms, .. } = start;
+        match begun {
+            Err(error) => queue.push_back(Event::StepFailed { step, attempt, error }),
+            Ok(Begun::Over(events)) => queue.extend(events),
+            Ok(Begun::Job(job)) => jobs.push(Task { step, attempt, delay_ms, job }),
+            Ok(Begun::Asked(question)) => {
+                let id = self.next_question(&*queue);
+                queue.extend(self.asked(&id, &step, question, Asker::Node));
+                if self.settings.on_question == OnQuestion::Fail {
+                    let error = crate::question::nobody_there();
+                    queue.push_back(Event::StepFailed { step, attempt, error });
+                } else if let Some(limit) = self.machine.node(&step).and_then(|n| n.timeout_ms) {
+                    self.timers.set(step, TimerKind::Answer, limit);
+                }
+            }
+        }
+    }
+
+    fn begun(&self, start: &Start, action: Action) -> Result<Begun, StepError> {
+        let Start { step, attempt, how, .. } = start;
+        let over = |result: StepResult| {
+            let (step, attempt, commit) = (step.clone(), *attempt, None);
+            Begun::Over(vec![Event::StepFinished { step, attempt, result, commit }])
+        };
+        if action.is_launch()
+            && let Some(reason) = &self.ceilings.exhausted
+        {
+            return Err(StepError::new(code::CEILING, reason.clone()));
+        }
+        let view = self.machine.view(step).unwrap_or_default();
+        Ok(match action {
+            Action::Function { call } => over(self.evaluate(step, &call)?),
+            Action::Ask(asking) => {
+                let question = render(&asking.question.question, &view);
+                Begun::Asked(Question { question, ..asking.question })
+            }
+            Action::Agent(action) => {
+                Begun::Job(Job::Agent(Box::new(self.agent_job(step, *how, action)?)))
+            }
+            Action::Entry(entry) => {
+                let action = self.entry_prompt(step, &entry)?;
+                Begun::Job(Job::Agent(Box::new(self.agent_job(step, *how, action)?)))
+            }
+            Action::Shell(shell) => {
+                let command = match &shell.command {
+                    Text::Template(template) => render_shell(template, &view),
+                    other @ (Text::Verbatim(_) | Text::Call(_)) => self.text(step, &view, other)?,
+                };
+                Begun::Job(Job::Shell { command })
+            }
+            Action::Gates(gates) => {
+                // As it is now: since this item began, another one may have turned a check green.
+                let red = self.machine.newest().get("redGates").cloned();
+                Begun::Job(Job::Gates { baseline: gates.baseline, red })
+            }
+            Action::ClearContext => over(StepResult::default()),
+            Action::ContextMonitor(monitor) => self.monitor(step, *attempt, &monitor),
+            Action::TaskFile(file) => {
+                let current = view.get("currentTask").map(|task| task.as_ref().clone());
+                let selected = match &file.selector {
+                    Some(call) => Some(self.value(step, call, &[])?),
+                    None => None,
+                };
+                Begun::Job(Job::TaskFile { file, current, selected })
+            }
+        })
+    }
+
+    /// Looks at how full the lane's conversation is.
+    fn monitor(&self, step: &StepId, attempt: u32, monitor: &ContextMonitor) -> Begun {
+        let full = self.fullness(step);
+        let due = full.is_some_and(|full| full >= monitor.threshold);
+        let compact = due && monitor.action == ContextAction::Compact;
+        if let Some(conversation) = self.book.conversation(step).filter(|_| compact) {
+            return Begun::Job(Job::Compact { conversation: conversation.clone() });
+        }
+        let mut events = vec![];
+        if due && monitor.action == ContextAction::Warn {
+            let percent = (full.unwrap_or_default() * 100.0).round();
+            let text = format!("the conversation of {step} is {percent} % full");
+            events.push(Event::Noted { text });
+        }
+        let result = StepResult::output(json!({ "full": full, "due": due }));
+        let (step, commit) = (step.clone(), None);
+        events.push(Event::StepFinished { step, attempt, result, commit });
+        Begun::Over(events)
+    }
+
+    /// Which part of its window the lane's conversation fills, where that is known.
+    fn fullness(&self, step: &StepId) -> Option<f64> {
+        let (used, window) = *self.book.contexts.get(self.book.loops.lane(step))?;
+        (window > 0).then(|| used as f64 / window as f64)
+    }
+
+    /// Whether the lane's next agent starts a new conversation.
+    fn clears_context(&self, step: &StepId, action: &Action) -> bool {
+        match action {
+            Action::ClearContext => true,
+            Action::ContextMonitor(monitor) => {
+                monitor.action == ContextAction::Fresh
+                    && self.fullness(step).is_some_and(|full| full >= monitor.threshold)
+            }
+            Action::Agent(_)
+            | Action::Function { .. }
+            | Action::Shell(_)
+            | Action::Entry(_)
+            | Action::Gates(_)
+            | Action::Ask(_)
+            | Action::TaskFile(_) => false,
+        }
+    }
+
+    /// The prompt of a skill or command, as a turn of its own.
+    fn entry_prompt(&self, step: &StepId, entry: &Entry) -> Result<AgentAction, StepError> {
+        let view = self.machine.view(step).unwrap_or_default();
+        let args = self.text(step, &view, &entry.args)?;
+        let prompt = self.stage.entries.prompt(entry.kind, &entry.name, &args);
+        let prompt = prompt.map_err(|message| StepError::new("misconfigured", message))?;
+        // Braces in somebody's prompt are not ours to fill.
+        Ok(AgentAction {
+            instructions: Some(String::new()),
+            fresh: true,
+            ..AgentAction::new(entry.name.as_str(), Text::Verbatim(prompt))
+        })
+    }
+
+    /// A step can be continued only in a conversation that was opened.
+    fn possible(&self, step: &StepId, how: How) -> How {
+        let open = self.book.open.get(step);
+        if how == How::Continued && open.is_none_or(|open| open.conversation.is_none()) {
+            return How::RunAgain;
+        }
+        how
+    }
+
+    fn started(&mut self, start: &Start, action: Option<&Action>) -> Started {
+        let agent = if let Some(Action::Agent(agent)) = action { Some(agent) } else { None };
+        let entry = if let Some(Action::Entry(entry)) = action { Some(entry) } else { None };
+        let uses_files = action.is_some_and(|a| a.tree() != atomic_workflow::Tree::Unused);
+        let begins_one = agent.is_some_and(|agent| agent.iteration)
+            && matches!(start.how, How::First | How::Revived)
+            && self.ceilings.exhausted.is_none();
+        self.ceilings.iterations += u64::from(begins_one);
+        Started {
+            step: start.step.clone(),
+            attempt: start.attempt,
+            how: start.how,
+            description: self.machine.node(&start.step).and_then(|node| node.description.clone()),
+            agent: agent
+                .map(|agent| agent.agent.clone())
+                .or_else(|| entry.map(|entry| AgentName::from(entry.name.as_str()))),
+            workspace: uses_files.then(|| self.created.workspace.clone()),
+            iteration: begins_one.then_some(self.ceilings.iterations),
+            clears_context: action.is_some_and(|action| self.clears_context(&start.step, action)),
+        }
+    }
+
+    pub(crate) fn action(&self, step: &StepId) -> Result<Action, StepError> {
+        let unknown = |problem: &dyn std::fmt::Display| {
+            StepError::new(
+                "action",
+                format!("the node of `{step}` cannot be carried out: {problem}"),
+            )
+        };
+        let node = self.machine.node(step).ok_or_else(|| unknown(&"it is not there"))?;
+        let atomic_graph::Kind::Work { action, .. } = &node.kind else {
+            return Err(unknown(&"it is no work"));
+        };
+        serde_json::from_value(action.clone()).map_err(|error| unknown(&error))
+    }
+
+    fn agent_job(
+        &self,
+        step: &StepId,
+        how: How,
+        action: AgentAction,
+    ) -> Result<AgentJob, StepError> {
+        let state = self.machine.view(step).unwrap_or_default();
+        let system_prompt = match &action.instructions {
+            Some(own) => own.clone(),
+            None => atomic_workflow::agents::find(action.agent.as_str())
+                .ok_or_else(|| {
+                    let message = format!("Agent not found: {}", action.agent);
+                    StepError::new("misconfigured", message)
+                })?
+                .prompt()
+                .to_owned(),
+        };
+        let parse = match action.parse.as_ref().map(|id| (id, self.workflow.functions.find(id))) {
+            None => None,
+            Some((_, Some(Function::Parse(parse)))) => Some(Parse(Arc::clone(parse))),
+            Some((id, _)) => {
+                return Err(StepError::new("function", format!("there is no parser `{id}`")));
+            }
+        };
+        let open = self.book.open.get(step).and_then(|open| open.conversation.clone());
+        let shared = self.book.conversation(step).cloned().filter(|_| !action.fresh);
+        Ok(AgentJob {
+            prompt: self.text(step, &state, &action.prompt)?,
+            system_prompt,
+            agent: action.agent,
+            shared: !action.fresh,
+            questions: action.questions,
+            resume: if how == How::Continued { open } else { shared },
+            how,
+            answers: self.book.answers(step),
+            parse,
+        })
+    }
+}

@@ -1,0 +1,143 @@
+//! Functions of the workflow, evaluated before anything that rests on them is on disk.
+
+use std::sync::Arc;
+
+use atomic_event::{Event, NodeId, StepError, StepId, StepResult};
+use atomic_graph::{Condition, FunctionId, State, code};
+use atomic_workflow::{Action, Call, Function, Text, render};
+use serde_json::Value;
+
+use crate::run::Run;
+
+impl Run {
+    fn call<'a>(&'a self, state: &'a State, step: &'a StepId) -> Call<'a> {
+        Call { state, step, paths: &self.paths }
+    }
+
+    /// The result of a node that is a function.
+    pub(crate) fn evaluate(
+        &self,
+        step: &StepId,
+        call: &FunctionId,
+    ) -> Result<StepResult, StepError> {
+        let state = self.machine.view(step).unwrap_or_default();
+        match self.workflow.functions.find(call) {
+            Some(Function::Step(function)) => function(&self.call(&state, step)),
+            _ => Err(missing("step", call)),
+        }
+    }
+
+    /// A value the machine asked for.
+    pub(crate) fn value(
+        &self,
+        step: &StepId,
+        call: &FunctionId,
+        args: &[Arc<Value>],
+    ) -> Result<Value, StepError> {
+        let state = self.machine.view(step).unwrap_or_default();
+        match self.workflow.functions.find(call) {
+            Some(Function::Value(function)) => function(&self.call(&state, step), args),
+            _ => Err(missing("value", call)),
+        }
+    }
+
+    /// Which of these conditions is the first that holds; one that cannot be evaluated settles it.
+    pub(crate) fn choose(&self, step: StepId, options: &[Condition], to: &[NodeId]) -> Event {
+        let state = self.machine.view(&step).unwrap_or_default();
+        for (number, condition) in (0u32..).zip(options) {
+            match self.holds(&step, &state, condition) {
+                Ok(false) => {}
+                Ok(true) => {
+                    let to = to.get(number as usize).cloned();
+                    return Event::BranchChosen { step, chosen: Some(number), to };
+                }
+                Err(error) => {
+                    let (call, value, error) = (String::new(), Value::Null, Some(error));
+                    return Event::FunctionEvaluated { step, call, value, error };
+                }
+            }
+        }
+        Event::BranchChosen { step, chosen: None, to: None }
+    }
+
+    fn holds(
+        &self,
+        step: &StepId,
+        state: &State,
+        condition: &Condition,
+    ) -> Result<bool, StepError> {
+        Ok(match condition {
+            Condition::Otherwise => true,
+            Condition::Equals { key, value } => {
+                state.get(key.as_str()).map(AsRef::as_ref) == Some(value)
+            }
+            Condition::Says { node, text } => {
+                match state.output(node.as_str()).map(AsRef::as_ref) {
+                    Some(Value::String(said)) => said.contains(text.as_str()),
+                    Some(other) => other.to_string().contains(text.as_str()),
+                    None => false,
+                }
+            }
+            Condition::Not(other) => !self.holds(step, state, other)?,
+            Condition::Call(call) => match self.workflow.functions.find(call) {
+                Some(Function::Holds(function)) => function(&self.call(state, step))?,
+                _ => return Err(missing("condition", call)),
+            },
+        })
+    }
+
+    pub(crate) fn text(
+        &self,
+        step: &StepId,
+        state: &State,
+        text: &Text,
+    ) -> Result<String, StepError> {
+        match text {
+            Text::Template(template) => Ok(render(template, state)),
+            Text::Verbatim(text) => Ok(text.clone()),
+            Text::Call(call) => match self.workflow.functions.find(call) {
+                Some(Function::Text(function)) => function(&self.call(state, step)),
+                _ => Err(missing("text", call)),
+            },
+        }
+    }
+
+    /// What a step returned, with the changes that its mapper makes of it.
+    pub(crate) fn mapped(
+        &self,
+        step: StepId,
+        attempt: u32,
+        mut result: StepResult,
+        commit: Option<String>,
+    ) -> Event {
+        let map = match self.action(&step) {
+            Ok(Action::Agent(agent)) => agent.map,
+            Ok(Action::Shell(shell)) => shell.map,
+            Ok(Action::Entry(entry)) => entry.map,
+            _ => None,
+        };
+        if let Some(call) = map {
+            let args = [Arc::new(result.output.clone())];
+            let changes = self.value(&step, &call, &args).and_then(|value| match value {
+                Value::Object(fields) => Ok(fields),
+                Value::Null => Ok(serde_json::Map::new()),
+                other
+                @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+                    let message = format!("`{call}` returned {other}, not an object of changes");
+                    Err(StepError::new(code::FUNCTION, message))
+                }
+            });
+            match changes {
+                Ok(fields) => {
+                    result.patch.extend(fields.into_iter().map(|(k, v)| (k.into(), v)));
+                }
+                Err(error) => return Event::StepFailed { step, attempt, error },
+            }
+        }
+        Event::StepFinished { step, attempt, result, commit }
+    }
+}
+
+fn missing(kind: &str, call: &FunctionId) -> StepError {
+    StepError::new(code::FUNCTION, format!("there is no {kind} function `{call}`"))
+}

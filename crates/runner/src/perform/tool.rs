@@ -1,0 +1,121 @@
+//! Steps that are neither an agent's turn nor a check: commands, files of tasks, compaction.
+
+use std::io;
+
+use atomic_backend::guard::{Finished, Job};
+use atomic_backend::{BackendError, OpenRequest};
+use atomic_event::{AgentName, ConversationId, Event, Report, StepError, StepResult, ToolUse};
+use atomic_graph::code;
+use atomic_workflow::{TaskFile, TaskFileOp};
+use serde_json::{Value, json};
+
+use super::{Order, Outcome, Performer, told_to_stop};
+use crate::task_file;
+
+/// How much of a command's output is kept.
+const OUTPUT: usize = 64 * 1024;
+
+impl Performer {
+    /// Runs a command in the project's folder until it ends, takes too long, or the step is told
+    /// to stop; keeps the last `keep` bytes of what it prints.
+    pub(super) async fn run_in_shell(&self, command: &str, keep: usize) -> io::Result<Finished> {
+        let job = Job {
+            argv: vec!["sh".to_owned(), "-c".to_owned(), command.to_owned()],
+            cwd: self.workspace.clone(),
+            marker: self.marker.clone(),
+            ..Job::default()
+        };
+        let mut orders = self.orders.clone();
+        let stopped = async {
+            told_to_stop(&mut orders).await;
+        };
+        self.guard.run(&job, Some(self.timeout), keep, stopped).await
+    }
+
+    /// Runs a command; what it prints is the step's output.
+    pub(super) async fn shell(&mut self, command: &str) -> Outcome {
+        if let Err(outcome) = self.share_the_tree().await {
+            return outcome;
+        }
+        let run = self.run_in_shell(command, OUTPUT).await;
+        self.share = None;
+        let finished = match run {
+            Ok(finished) => finished,
+            Err(error) => {
+                let message = format!("the command `{command}` could not be started: {error}");
+                return Outcome::Failed(StepError::new("shell", message));
+            }
+        };
+        let Some(status) = finished.status else {
+            let order = self.orders.borrow().clone();
+            if order != Order::Work {
+                return self.outcome_of(&order);
+            }
+            let millis = self.timeout.as_millis();
+            let message = format!("`{command}` took longer than {millis} ms and was stopped");
+            let error = StepError::new(code::TIMEOUT, message).with_detail(finished.tail);
+            return Outcome::Failed(error);
+        };
+        let (step, attempt, ok) = (self.step.clone(), self.attempt, status.success());
+        let tool = ToolUse { tool: "shell".to_owned(), summary: command.to_owned(), ok };
+        self.say(Event::StepReported { step, attempt, report: Report::ToolUsed(tool) }).await;
+        if ok {
+            return Outcome::Finished(StepResult::output(finished.tail.trim_end_matches('\n')));
+        }
+        let message = format!("`{command}` ended with {status}");
+        Outcome::Failed(StepError::new("shell", message).with_detail(finished.tail))
+    }
+
+    /// Lets the backend summarise a conversation.
+    pub(super) async fn compact(&mut self, conversation: ConversationId) -> Outcome {
+        let request = OpenRequest {
+            agent: AgentName::from("compaction"),
+            system_prompt: String::new(),
+            model: self.model.clone(),
+            workspace: self.workspace.clone(),
+            resume: Some(conversation),
+            questions: false,
+            marker: self.marker.clone(),
+        };
+        let conversation = match self.backend.open(request).await {
+            Ok(conversation) => conversation,
+            // There is nothing left to summarise: the next agent begins anew.
+            Err(BackendError::ConversationGone { .. }) => {
+                return Outcome::Finished(StepResult::output(json!({ "compacted": false })));
+            }
+            Err(error) => return Outcome::Failed(error.into()),
+        };
+        let mut orders = self.orders.clone();
+        let outcome = tokio::select! {
+            done = conversation.compact() => match done {
+                Ok(()) => Outcome::Finished(StepResult::output(json!({ "compacted": true }))),
+                Err(error) => Outcome::Failed(error.into()),
+            },
+            order = told_to_stop(&mut orders) => self.outcome_of(&order),
+            () = tokio::time::sleep(self.timeout) => {
+                let message = "summarising the conversation took too long";
+                Outcome::Failed(StepError::new(code::TIMEOUT, message))
+            }
+        };
+        conversation.close().await;
+        outcome
+    }
+
+    /// Picks the next task out of a file, or marks one as done.
+    pub(super) fn task_file(
+        &self,
+        file: &TaskFile,
+        current: Option<&Value>,
+        selected: Option<&Value>,
+    ) -> Outcome {
+        let path = self.workspace.join(&file.path);
+        let done = match file.op {
+            TaskFileOp::Next => task_file::next(&path, selected),
+            TaskFileOp::Complete => task_file::complete(&path, current),
+        };
+        match done {
+            Ok(result) => Outcome::Finished(result),
+            Err(message) => Outcome::Failed(StepError::new("tasks", message)),
+        }
+    }
+}

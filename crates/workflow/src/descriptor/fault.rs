@@ -1,0 +1,119 @@
+//! What is wrong with a descriptor, where, and what to do.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::json::{Item, Ruler};
+
+/// Something wrong with a descriptor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    /// Which kind, as in `docs/descriptor.md`: `ATM611`. A number never changes its meaning.
+    pub code: &'static str,
+    /// Whether it keeps the workflow from being run.
+    pub is_error: bool,
+    /// The file.
+    pub file: PathBuf,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column, from 1, in characters.
+    pub column: u32,
+    /// The way to it inside the document: `nodes[2].retry.maxAttempts`.
+    pub path: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { code, file, line, column, message, remedy, .. } = self;
+        let severity = if self.is_error { "error" } else { "warning" };
+        let path = if self.path.is_empty() { "the file" } else { &self.path };
+        write!(f, "{}:{line}:{column}: {code} {severity} at {path}: ", file.display())?;
+        write!(f, "{message}\n  help: {remedy}")
+    }
+}
+
+/// The kinds of faults.
+pub(super) mod code {
+    pub(in super::super) const NOT_JSON: &str = "ATM601";
+    pub(in super::super) const NOT_AN_OBJECT: &str = "ATM602";
+    pub(in super::super) const DUPLICATE_KEY: &str = "ATM603";
+    pub(in super::super) const TOO_DEEP: &str = "ATM604";
+    pub(in super::super) const TOO_LARGE: &str = "ATM605";
+    pub(in super::super) const MORE: &str = "ATM609";
+    pub(in super::super) const UNKNOWN_KEY: &str = "ATM611";
+    pub(in super::super) const MISSING_KEY: &str = "ATM612";
+    pub(in super::super) const WRONG_TYPE: &str = "ATM613";
+    pub(in super::super) const UNKNOWN_WORD: &str = "ATM614";
+    pub(in super::super) const OUT_OF_RANGE: &str = "ATM615";
+    pub(in super::super) const SAID_TWICE: &str = "ATM616";
+    pub(in super::super) const DESCRIBES_NOTHING: &str = "ATM617";
+    pub(in super::super) const UNKNOWN_FUNCTION: &str = "ATM621";
+    pub(in super::super) const FUNCTION_MISFIT: &str = "ATM622";
+    // These two are also found in graphs and have their numbers from there.
+    pub(in super::super) const UNKNOWN_WORKFLOW: &str = "ATM404";
+    pub(in super::super) const CIRCULAR_WORKFLOWS: &str = "ATM407";
+}
+
+/// More are not told apart: then something else is wrong with the file.
+const MOST: usize = 1_000;
+
+/// The faults found so far in one file.
+pub(super) struct Faults<'d> {
+    file: &'d Path,
+    ruler: &'d Ruler<'d>,
+    root: Option<&'d Item>,
+    found: Vec<(usize, Fault)>,
+    more: usize,
+}
+
+impl<'d> Faults<'d> {
+    pub(super) fn new(file: &'d Path, ruler: &'d Ruler<'d>, root: Option<&'d Item>) -> Self {
+        Self { file, ruler, root, found: vec![], more: 0 }
+    }
+
+    /// Reports what is wrong at the byte `at`.
+    pub(super) fn add(
+        &mut self,
+        code: &'static str,
+        at: usize,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        if self.found.len() >= MOST {
+            self.more += 1;
+            return;
+        }
+        let (line, column) = self.ruler.position(at);
+        let fault = Fault {
+            code,
+            is_error: code != code::DESCRIBES_NOTHING,
+            file: self.file.to_owned(),
+            line,
+            column,
+            path: self.root.map(|root| root.way_to(at)).unwrap_or_default(),
+            message: message.into(),
+            remedy: remedy.into(),
+        };
+        self.found.push((at, fault));
+    }
+
+    /// All of them, in the order of the file.
+    pub(super) fn finish(mut self) -> Vec<Fault> {
+        let more = self.more;
+        self.found.sort_by_key(|(at, _)| *at);
+        if let Some((at, _)) = self.found.last().filter(|_| more > 0) {
+            let at = *at;
+            self.found.pop();
+            self.more = 0;
+            let message = format!("there are {} further problems", more + 1);
+            self.add(code::MORE, at, message, "mend the others first");
+        }
+        self.found.into_iter().map(|(_, fault)| fault).collect()
+    }
+}

@@ -1,0 +1,197 @@
+//! Other workflows, which become graphs inside this one.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use atomic_graph::check::nearest;
+use atomic_graph::{Count, Edge, FunctionId, Graph, Node, NodeId, Patch, StepResult};
+use serde_json::Value;
+
+use super::fault::{Fault, code};
+use super::graph::{MAX_ITERATIONS, MOST_NESTED, unreadable};
+use super::json::Item;
+use super::node::Ids;
+use super::reader::Reader;
+use super::{Found, Library};
+use crate::{Action, Call, DEFAULT_ITERATIONS, Function, Initial, Launch, Workflow};
+
+/// Workflows that use others twice, which use others twice, would grow without an end.
+const MOST_NODES: usize = 100_000;
+
+/// The workflows read on the way.
+pub(super) struct Shelf<'l> {
+    pub(super) library: &'l dyn Library,
+    /// The names of those that are being read, the outermost first.
+    pub(super) chain: Vec<String>,
+    /// Those that were read, by the name they were asked for.
+    read: BTreeMap<String, Option<Rc<Workflow>>>,
+    /// How many nodes they brought in so far.
+    nodes: usize,
+}
+
+/// Why a workflow cannot be used inside another.
+pub(super) enum Refused {
+    /// It leads back to itself.
+    Circle(Vec<String>),
+    NotFound,
+    /// There is something wrong with it.
+    Faulty(Vec<Fault>),
+}
+
+impl<'l> Shelf<'l> {
+    pub(super) fn new(library: &'l dyn Library) -> Self {
+        Self { library, chain: vec![], read: BTreeMap::new(), nodes: 0 }
+    }
+
+    /// Finds a workflow by its name or another name for it. What is wrong with it is told only
+    /// the first time.
+    fn find(&mut self, name: &str) -> Result<Option<Rc<Workflow>>, Refused> {
+        if let Some(known) = self.read.get(name) {
+            return Ok(known.clone());
+        }
+        let document = match self.library.find(name).ok_or(Refused::NotFound)? {
+            Found::Ready(workflow) => return Ok(self.keep(name, Some(Rc::new(*workflow)))),
+            Found::Document(document) => document,
+        };
+        let draft = super::workflow::read(&document, self).map_err(Refused::Circle)?;
+        match draft.into_workflow() {
+            Ok(workflow) => Ok(self.keep(name, Some(Rc::new(workflow)))),
+            Err(faults) => {
+                self.keep(name, None);
+                Err(Refused::Faulty(faults))
+            }
+        }
+    }
+
+    fn keep(&mut self, name: &str, workflow: Option<Rc<Workflow>>) -> Option<Rc<Workflow>> {
+        self.read.insert(name.to_owned(), workflow.clone());
+        workflow
+    }
+}
+
+impl<'d> Reader<'d, '_, '_> {
+    /// The graph of another workflow.
+    pub(super) fn other_workflow(&mut self, item: &'d Item, node: &mut Node) -> Graph {
+        let found = self.name(item).and_then(|name| self.look_up(name, item.at));
+        let Some(workflow) = found else { return unreadable() };
+        let (nodes, nested) = size(&workflow.graph);
+        self.shelf.nodes += nodes;
+        if self.shelf.nodes > MOST_NODES {
+            let message = format!("with this workflow there are more than {MOST_NODES} nodes");
+            let remedy = "use fewer workflows inside each other";
+            self.faults.add(code::TOO_LARGE, item.at, message, remedy);
+            return unreadable();
+        }
+        if self.depth + nested > MOST_NESTED {
+            let message =
+                format!("with this workflow more than {MOST_NESTED} graphs are inside each other");
+            self.faults.add(code::TOO_DEEP, item.at, message, "make it flatter");
+            return unreadable();
+        }
+        let mut graph = workflow.graph.clone();
+        if graph.max_iterations == Some(Count::Key(MAX_ITERATIONS.into())) {
+            let given = match &workflow.initial_state {
+                Initial::Given(values) => values.get(MAX_ITERATIONS).and_then(Value::as_u64),
+                Initial::Made(_) => None,
+            };
+            graph.max_iterations = Some(Count::Fixed(given.unwrap_or(DEFAULT_ITERATIONS.into())));
+        }
+        // Inside another graph only the node's own limit counts.
+        node.timeout_ms = graph.timeout_ms.take();
+        let functions = std::mem::take(&mut self.functions);
+        self.functions = functions.and(workflow.functions.clone());
+        self.begin_with(&workflow.initial_state, &mut graph);
+        graph
+    }
+
+    fn look_up(&mut self, name: &str, at: usize) -> Option<Rc<Workflow>> {
+        // Also where there is another one behind every one.
+        if self.shelf.chain.len() > MOST_NESTED {
+            let message = format!("more than {MOST_NESTED} workflows are inside each other");
+            self.faults.add(code::TOO_DEEP, at, message, "make it flatter");
+            return None;
+        }
+        match self.shelf.find(name) {
+            Ok(workflow) => return workflow,
+            Err(Refused::Faulty(faults)) => self.inner_faults.extend(faults),
+            Err(Refused::Circle(chain)) => {
+                let message =
+                    format!("Circular workflow dependency detected: {}", chain.join(" -> "));
+                let remedy = "take one of these workflows out of the next one, or move what both \
+                              need into a third";
+                self.faults.add(code::CIRCULAR_WORKFLOWS, at, message, remedy);
+            }
+            Err(Refused::NotFound) => {
+                let names = self.shelf.library.names();
+                let (message, remedy) = match nearest(name, names.iter().map(String::as_str)) {
+                    Some(meant) => (
+                        format!("Workflow not found: \"{name}\" (did you mean \"{meant}\"?)"),
+                        format!("write \"{meant}\", or add a workflow \"{name}\""),
+                    ),
+                    None => (
+                        format!("Workflow not found: {name}"),
+                        format!("add a workflow \"{name}\""),
+                    ),
+                };
+                self.faults.add(code::UNKNOWN_WORKFLOW, at, message, remedy);
+            }
+        }
+        None
+    }
+
+    /// Lets an inner graph begin with its own values for what it does not find in its state.
+    pub(super) fn begin_with(&mut self, initial: &Initial, graph: &mut Graph) {
+        let of_the_run = |values: &Patch| values.keys().all(|key| is_of_the_run(key.as_str()));
+        if matches!(initial, Initial::Given(values) if of_the_run(values)) {
+            return;
+        }
+        let initial = initial.clone();
+        let function = Function::step(move |call| {
+            let mut result = StepResult::default();
+            for (key, value) in initial.state(&launch(call)) {
+                if !is_of_the_run(key.as_str()) && call.state.get(key.as_str()).is_none() {
+                    result = result.set(key, value);
+                }
+            }
+            Ok(result)
+        });
+        let place: Vec<&str> = self.path.iter().map(NodeId::as_str).collect();
+        let call = self.own_function(&format!("begin:{}", place.join("/")), function);
+        let mut ids = Ids::taken(graph.nodes.iter().map(|node| node.id.as_str()));
+        let begin = ids.make("begin");
+        let first = std::mem::replace(&mut graph.start, NodeId::from(begin.as_str()));
+        graph.edges.push(Edge { from: vec![graph.start.clone()], to: first, when: None });
+        graph.nodes.insert(0, Action::Function { call }.node(&begin));
+    }
+
+    /// A function that is not the author's.
+    pub(super) fn own_function(&mut self, word: &str, function: Function) -> FunctionId {
+        let id = FunctionId::from(format!("{}/:{word}", self.name));
+        let functions = std::mem::take(&mut self.functions);
+        self.functions = functions.with(id.as_str(), function);
+        id
+    }
+}
+
+/// Whether a key is set by the run itself, for every graph in it.
+fn is_of_the_run(key: &str) -> bool {
+    matches!(key, "prompt" | "executionId" | "outputs" | MAX_ITERATIONS)
+}
+
+/// What the inner workflow would have been started with.
+fn launch(call: &Call<'_>) -> Launch {
+    Launch {
+        prompt: call.get("prompt"),
+        session: call.get("executionId"),
+        workers: call.get::<Option<u32>>("workers").unwrap_or(1),
+        ..Launch::default()
+    }
+}
+
+/// How many nodes a graph has in all, and how many graphs are inside each other.
+fn size(graph: &Graph) -> (usize, usize) {
+    let inner = graph.nodes.iter().flat_map(Node::inner).map(|(_, inner)| size(inner));
+    inner.fold((graph.nodes.len(), 1), |(nodes, nested), (more, deeper)| {
+        (nodes + more, nested.max(deeper + 1))
+    })
+}

@@ -1,0 +1,189 @@
+//! Nodes at which something is done.
+
+use atomic_event::{Choice, Question};
+use atomic_graph::{Kind, NodeId};
+use serde_json::Value;
+
+use super::Role;
+use super::fault::code;
+use super::fields::Fields;
+use super::json::Item;
+use super::reader::Reader;
+use crate::{
+    Action, AgentAction, Asking, ContextAction, ContextMonitor, Entry, EntryKind, Shell, Text,
+};
+
+/// What an agent is asked when its author does not say.
+const THE_PROMPT: &str = "{prompt}";
+
+/// The one option of a node that waits.
+const CONTINUE: &str = "Continue";
+
+/// A node at which this is done.
+pub(super) fn doing(action: &Action) -> Kind {
+    action.node("").kind
+}
+
+pub(super) fn clear_context() -> Kind {
+    doing(&Action::ClearContext)
+}
+
+/// An agent without a persona, asked in the conversation of its lane.
+pub(super) fn plain_agent(id: &NodeId, prompt: Text) -> AgentAction {
+    AgentAction {
+        instructions: Some(String::new()),
+        questions: true,
+        ..AgentAction::new(id.as_str(), prompt)
+    }
+}
+
+/// What stands for a node that could not be read.
+pub(super) fn unreadable() -> Kind {
+    Kind::Work { action: Value::Null, launch: false }
+}
+
+impl<'d> Reader<'d, '_, '_> {
+    pub(super) fn agent(&mut self, fields: &mut Fields<'d>, id: &NodeId, fresh: bool) -> Kind {
+        let keys = ["agent", "agentName"];
+        let agent = match fresh {
+            true => fields.need(&keys, "the name of the agent", &mut self.faults),
+            false => fields.take_one_of(&keys, &mut self.faults),
+        };
+        let agent = agent.and_then(|agent| self.name(agent));
+        let prompt = fields.take_one_of(&["prompt", "task"], &mut self.faults);
+        let prompt = prompt.map(|prompt| self.text(prompt));
+        let prompt = prompt.unwrap_or_else(|| Text::Template(THE_PROMPT.to_owned()));
+        let mut action = plain_agent(id, prompt);
+        if let Some(agent) = agent {
+            action.agent = agent.into();
+            action.instructions = None;
+        }
+        if let Some(item) = fields.take_one_of(&["systemPrompt", "instructions"], &mut self.faults)
+        {
+            action.instructions = self.words(item).map(str::to_owned);
+        }
+        if let Some(item) = fields.take("questions") {
+            action.questions = self.flag(item);
+        }
+        action.fresh = fresh;
+        action.map = self.mapper(fields);
+        doing(&Action::Agent(action))
+    }
+
+    /// What makes changes to the state out of a node's output.
+    fn mapper(&mut self, fields: &mut Fields<'d>) -> Option<atomic_graph::FunctionId> {
+        fields.take("outputMapper").and_then(|item| self.function(item, Role::Map))
+    }
+
+    pub(super) fn entry(&mut self, fields: &mut Fields<'d>, is_skill: bool) -> Kind {
+        let (key, kind) = match is_skill {
+            true => ("skill", EntryKind::Skill),
+            false => ("command", EntryKind::Command),
+        };
+        let name = fields.need(&[key], "its name", &mut self.faults);
+        let name = name.and_then(|name| self.name(name)).unwrap_or_default().to_owned();
+        let args = fields.take("args").map(|args| self.text(args));
+        let args = args.unwrap_or_else(|| Text::Template(String::new()));
+        let map = self.mapper(fields);
+        doing(&Action::Entry(Entry { kind, name, args, map }))
+    }
+
+    pub(super) fn tool(&mut self, fields: &mut Fields<'d>) -> Kind {
+        let execute = fields.take("execute");
+        let command = fields.take_one_of(&["command", "shell"], &mut self.faults);
+        match (execute, command) {
+            (Some(execute), None) => {
+                let call = self.function(execute, Role::Execute);
+                if let Some(mapper) = fields.take("outputMapper") {
+                    let message = "a function makes its changes to the state itself";
+                    let remedy = "return the changes from `execute`, and remove `outputMapper`";
+                    self.faults.add(code::SAID_TWICE, mapper.at, message, remedy);
+                }
+                call.map_or_else(unreadable, |call| doing(&Action::Function { call }))
+            }
+            (None, Some(command)) => {
+                let command = self.text(command);
+                let map = self.mapper(fields);
+                doing(&Action::Shell(Shell { command, map }))
+            }
+            (Some(_), Some(command)) => {
+                let message = "a tool is either a function or a shell command";
+                let remedy = "remove one of `execute` and `command`";
+                self.faults.add(code::SAID_TWICE, command.at, message, remedy);
+                fields.take("outputMapper");
+                unreadable()
+            }
+            (None, None) => {
+                fields.lacks("command", "what to run in a shell", &mut self.faults);
+                fields.take("outputMapper");
+                unreadable()
+            }
+        }
+    }
+
+    pub(super) fn custom(&mut self, fields: &mut Fields<'d>) -> Kind {
+        let execute = fields.need(&["execute"], "the function to call", &mut self.faults);
+        let call = execute.and_then(|execute| self.function(execute, Role::Custom));
+        call.map_or_else(unreadable, |call| doing(&Action::Function { call }))
+    }
+
+    pub(super) fn wait(&mut self, fields: &mut Fields<'d>) -> Kind {
+        let prompt = fields.need(&["prompt"], "what the user is told", &mut self.faults);
+        let question = Question {
+            question: prompt.and_then(|prompt| self.words(prompt)).unwrap_or_default().to_owned(),
+            options: vec![Choice { label: CONTINUE.to_owned(), description: String::new() }],
+            free_text: true,
+            ..Question::default()
+        };
+        doing(&Action::Ask(Asking { question }))
+    }
+
+    pub(super) fn ask_user(&mut self, fields: &mut Fields<'d>) -> Kind {
+        let question = fields.need(&["question"], "what to ask", &mut self.faults);
+        let mut question = Question {
+            question: question.and_then(|item| self.words(item)).unwrap_or_default().to_owned(),
+            ..Question::default()
+        };
+        if let Some(item) = fields.take("header") {
+            question.header = self.words(item).unwrap_or_default().to_owned();
+        }
+        if let Some(item) = fields.take("options") {
+            let options = self.list(item, "a list of options");
+            question.options = options.iter().filter_map(|item| self.choice(item)).collect();
+        }
+        if let Some(item) = fields.take("multiSelect") {
+            question.multi_select = self.flag(item);
+        }
+        if let Some(item) = fields.take("freeText") {
+            question.free_text = self.flag(item);
+        }
+        doing(&Action::Ask(Asking { question }))
+    }
+
+    fn choice(&mut self, item: &'d Item) -> Option<Choice> {
+        if item.as_text().is_some() {
+            let label = self.name(item)?.to_owned();
+            return Some(Choice { label, description: String::new() });
+        }
+        let mut fields = self.object(item, "an option")?;
+        let label = fields.need(&["label"], "what is shown", &mut self.faults);
+        let label = label.and_then(|label| self.name(label)).unwrap_or_default().to_owned();
+        let description = fields.take("description").and_then(|item| self.words(item));
+        fields.finish(&mut self.faults);
+        Some(Choice { label, description: description.unwrap_or_default().to_owned() })
+    }
+
+    pub(super) fn context_monitor(&mut self, fields: &mut Fields<'d>) -> Kind {
+        let threshold = fields.take("threshold").and_then(|item| self.fraction(item, 1.0));
+        let known = [
+            ("compact", ContextAction::Compact),
+            ("fresh", ContextAction::Fresh),
+            ("warn", ContextAction::Warn),
+        ];
+        let action = fields.take("action").and_then(|item| self.word(item, &known));
+        doing(&Action::ContextMonitor(ContextMonitor {
+            threshold: threshold.unwrap_or(0.8),
+            action: action.unwrap_or_default(),
+        }))
+    }
+}

@@ -1,0 +1,264 @@
+//! A whole document: what the workflow is called, its graph, and the state it begins with.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use atomic_event::{Patch, WorkflowName};
+use atomic_graph::check::Spans;
+use atomic_graph::{Graph, Key, NodeId};
+
+use super::fault::{Faults, code};
+use super::fields::Fields;
+use super::graph::{Defaults, MAX_ITERATIONS};
+use super::json::{self, Body, Item, Ruler};
+use super::reader::Reader;
+use super::shelf::Shelf;
+use super::{Document, Draft};
+use crate::{Action, Functions, Initial, Text, Workflow};
+
+/// Where sessions live when a workflow does not say.
+const SESSIONS_DIR: &str = ".atomic/sessions";
+
+/// The one node of a workflow without a graph.
+const CHAT: &str = "chat";
+
+/// Reads a document; the error is the circle that it closes.
+pub(super) fn read(document: &Document, shelf: &mut Shelf<'_>) -> Result<Draft, Vec<String>> {
+    let text = document.source.text.trim_start_matches('\u{feff}');
+    let ruler = Ruler::new(text);
+    let file = document.source.path.as_path();
+    let mut faults = Faults::new(file, &ruler, None);
+    let root = match json::parse(text) {
+        Ok(root) => root,
+        Err(_) if text.trim().is_empty() => {
+            let remedy = "write a workflow: {\"name\": …, \"nodes\": […]}";
+            faults.add(code::NOT_JSON, 0, "the file is empty", remedy);
+            return Ok(Draft::broken(faults));
+        }
+        Err(error) if error.is_too_deep => {
+            let message = "too many lists and objects are inside each other";
+            faults.add(code::TOO_DEEP, error.at, message, "make it flatter");
+            return Ok(Draft::broken(faults));
+        }
+        Err(error) => {
+            let message = format!("this is not JSON: {}", error.message);
+            let remedy = "mend it; a comma too many or too few and missing quotes are common";
+            faults.add(code::NOT_JSON, error.at, message, remedy);
+            return Ok(Draft::broken(faults));
+        }
+    };
+    let mut faults = Faults::new(file, &ruler, Some(&root));
+    let Some(entries) = root.as_object() else {
+        let message = format!("a workflow is an object, but this is {}", root.kind());
+        let remedy = "write {\"name\": …, \"nodes\": […]}";
+        faults.add(code::NOT_AN_OBJECT, root.at, message, remedy);
+        return Ok(Draft::broken(faults));
+    };
+    duplicate_keys(&root, &mut faults);
+    let name = name_of(document, &root, &mut faults);
+    if let Some(first) = shelf.chain.iter().position(|known| *known == name) {
+        let mut circle = shelf.chain[first..].to_vec();
+        circle.push(name);
+        return Err(circle);
+    }
+    shelf.chain.push(name.clone());
+    let mut reader = Reader {
+        name,
+        table: document.functions.as_ref(),
+        functions: Functions::default(),
+        faults,
+        inner_faults: vec![],
+        shelf,
+        file: file.display().to_string(),
+        spans: Spans::default(),
+        ruler: &ruler,
+        path: vec![],
+        depth: 0,
+        descriptions: BTreeMap::new(),
+    };
+    let mut fields = Fields::new(&root, entries, "a workflow");
+    let draft = reader.workflow(&mut fields, document);
+    fields.finish(&mut reader.faults);
+    reader.shelf.chain.pop();
+    Ok(Draft::new(draft, reader))
+}
+
+/// The name, or else that of the file.
+fn name_of(document: &Document, root: &Item, faults: &mut Faults<'_>) -> String {
+    let stem = document.source.path.file_stem();
+    let stem = || stem.map_or_else(|| "workflow".to_owned(), |stem| stem.to_string_lossy().into());
+    let Some(item) = root.find("name") else { return stem() };
+    match item.as_text() {
+        Some(name) if !name.is_empty() && !name.contains(['/', ' ', '\t', '\n', '\r']) => {
+            return name.to_owned();
+        }
+        Some(name) => {
+            let message = format!("\"{name}\" cannot be typed as the name of a workflow");
+            let remedy = "use letters, digits, `-` and `_`";
+            faults.add(code::OUT_OF_RANGE, item.at, message, remedy);
+        }
+        None => {
+            let message = format!("it must be a text, but it is {}", item.kind());
+            faults.add(code::WRONG_TYPE, item.at, message, "write it in quotes");
+        }
+    }
+    stem()
+}
+
+fn duplicate_keys(item: &Item, faults: &mut Faults<'_>) {
+    match &item.body {
+        Body::List(items) => items.iter().for_each(|item| duplicate_keys(item, faults)),
+        Body::Object(entries) => {
+            let mut seen = BTreeSet::new();
+            for entry in entries {
+                if !seen.insert(&entry.key) {
+                    let message = format!("\"{}\" is already said above", entry.key);
+                    faults.add(code::DUPLICATE_KEY, entry.at, message, "remove one of the two");
+                }
+                duplicate_keys(&entry.item, faults);
+            }
+        }
+        Body::Null | Body::Bool(_) | Body::Number(_) | Body::Text(_) => {}
+    }
+}
+
+/// A workflow, and what only people read.
+pub(super) struct Whole {
+    pub(super) workflow: Workflow,
+    pub(super) version: Option<String>,
+    pub(super) argument_hint: Option<String>,
+}
+
+impl<'d> Reader<'d, '_, '_> {
+    fn workflow(&mut self, fields: &mut Fields<'d>, document: &Document) -> Whole {
+        for ignored in ["$schema", "name"] {
+            fields.take(ignored);
+        }
+        let description = fields.take("description").and_then(|item| self.words(item));
+        let aliases = fields.take("aliases").map(|item| self.names(item)).unwrap_or_default();
+        let version = fields.take("version").and_then(|item| self.words(item));
+        let argument_hint = fields.take("argumentHint").and_then(|item| self.words(item));
+        let sessions_dir = fields.take("sessionsDir").and_then(|item| self.path_inside(item));
+        self.read_descriptions(fields);
+        let mut graph = self.root_graph(fields);
+        let initial = self.initial(fields, &mut graph);
+        self.check_descriptions();
+        Whole {
+            workflow: Workflow {
+                name: WorkflowName::from(self.name.as_str()),
+                aliases: aliases.into_iter().map(str::to_owned).collect(),
+                description: description.unwrap_or_default().to_owned(),
+                sessions_dir: sessions_dir.unwrap_or(SESSIONS_DIR).to_owned(),
+                graph,
+                functions: std::mem::take(&mut self.functions),
+                initial_state: Initial::Given(initial),
+                source: Some(document.source.clone()),
+            },
+            version: version.map(str::to_owned),
+            argument_hint: argument_hint.map(str::to_owned),
+        }
+    }
+
+    fn root_graph(&mut self, fields: &mut Fields<'d>) -> Graph {
+        self.mark(None, fields.at);
+        let has_nodes = fields.peek("nodes").is_some();
+        let sketch = self.sketch(fields);
+        let is_chat = [sketch.edges, sketch.start, sketch.catch].iter().all(Option::is_none);
+        let mut graph = self.assemble(&sketch);
+        if !has_nodes && is_chat {
+            let action = super::work::plain_agent(
+                &NodeId::from(CHAT),
+                Text::Template("{prompt}".to_owned()),
+            );
+            graph = graph.node(Action::Agent(action).node(CHAT));
+            graph.start = NodeId::from(CHAT);
+        } else if !has_nodes {
+            fields.lacks("nodes", "the nodes of the graph", &mut self.faults);
+        }
+        if let Some(item) = fields.take("maxSteps") {
+            self.mark(Some("max_steps"), item.at);
+            graph.max_steps = self.number(item, 1);
+        }
+        if let Some(item) = fields.take("maxConcurrency") {
+            self.mark(Some("max_concurrency"), item.at);
+            graph.max_concurrency = self.number(item, 1);
+        }
+        if let Some(item) = fields.take_one_of(&["timeoutMs", "timeout"], &mut self.faults) {
+            self.mark(Some("timeout_ms"), item.at);
+            graph.timeout_ms = self.number(item, 1);
+        }
+        if let Some(item) = fields.take("model") {
+            self.mark(Some("model"), item.at);
+            graph.model = self.name(item).map(str::to_owned);
+        }
+        if let Some(item) = fields.take("failFast") {
+            graph.fail_fast = self.flag(item);
+        }
+        graph
+    }
+
+    /// The values a run begins with.
+    fn initial(&mut self, fields: &mut Fields<'d>, graph: &mut Graph) -> Patch {
+        let annotations = fields.take("stateAnnotations");
+        let annotated: Defaults<'d> =
+            annotations.map(|item| self.annotations(item, graph)).unwrap_or_default();
+        let mut initial = Patch::new();
+        for (key, item) in annotated {
+            let value = self.value(item);
+            initial.insert(Key::from(key), value);
+        }
+        if let Some(item) = fields.take("state") {
+            let entries = item.as_object();
+            if entries.is_none() {
+                self.wrong(item, "an object", "write the keys of the state and their values");
+            }
+            for entry in entries.unwrap_or_default() {
+                self.value_of(&entry.key, &entry.item, &mut initial);
+            }
+        }
+        if let Some(item) = fields.take(MAX_ITERATIONS)
+            && let Some(limit) = self.number::<u32>(item, 1)
+        {
+            initial.insert(Key::from(MAX_ITERATIONS), limit.into());
+        }
+        initial
+    }
+
+    fn value_of(&mut self, key: &'d str, item: &'d Item, initial: &mut Patch) {
+        let is_empty = item.as_object().is_some_and(<[_]>::is_empty);
+        if key == "outputs" && is_empty {
+            return;
+        }
+        if key == "outputs" {
+            let message = "the outputs of nodes are the engine's";
+            let remedy = "use another key";
+            self.faults.add(code::OUT_OF_RANGE, item.at, message, remedy);
+        } else if initial.contains_key(key) {
+            let message = format!("\"{key}\" has a default in `stateAnnotations` already");
+            self.faults.add(code::SAID_TWICE, item.at, message, "remove one of the two");
+        }
+        let value = self.value(item);
+        initial.insert(Key::from(key), value);
+    }
+
+    fn read_descriptions(&mut self, fields: &mut Fields<'d>) {
+        let Some(item) = fields.take("nodeDescriptions") else { return };
+        let Some(entries) = item.as_object() else {
+            return self.wrong(item, "an object", "write the ids of nodes and their descriptions");
+        };
+        for entry in entries {
+            if let Some(text) = self.words(&entry.item) {
+                self.descriptions.insert(&entry.key, (text, entry.at, false));
+            }
+        }
+    }
+
+    fn check_descriptions(&mut self) {
+        for (id, (_, at, is_used)) in std::mem::take(&mut self.descriptions) {
+            if !is_used {
+                let message = format!("there is no node \"{id}\" to describe");
+                let remedy = "write the id of a node, or remove it";
+                self.faults.add(code::DESCRIBES_NOTHING, at, message, remedy);
+            }
+        }
+    }
+}

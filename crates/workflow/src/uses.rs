@@ -1,0 +1,126 @@
+//! What an action refers to, for the checks of a graph.
+
+use atomic_graph::FunctionId;
+use atomic_graph::check::{Use, UseKind};
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use crate::{Action, EntryKind, TaskFileOp, Text};
+
+/// The names an action uses, and the keys of the state it changes whenever it succeeds. What a
+/// function changes is not known before it runs. An action that cannot be read uses nothing.
+pub fn names_used(action: &Value) -> Vec<Use> {
+    let mut used = Used::default();
+    match Action::deserialize(action) {
+        Ok(Action::Agent(agent)) => {
+            // One with its own instructions is not looked up.
+            if agent.instructions.is_none() {
+                used.add(UseKind::Agent, agent.agent.as_str());
+            }
+            used.text(&agent.prompt);
+            used.functions([&agent.parse, &agent.map]);
+        }
+        Ok(Action::Function { call }) => used.function(&call),
+        Ok(Action::Shell(shell)) => {
+            used.text(&shell.command);
+            used.functions([&shell.map]);
+        }
+        Ok(Action::Entry(entry)) => {
+            let kind = match entry.kind {
+                EntryKind::Skill => UseKind::Skill,
+                EntryKind::Command => UseKind::Command,
+            };
+            used.add(kind, &entry.name);
+            used.text(&entry.args);
+            used.functions([&entry.map]);
+        }
+        Ok(Action::TaskFile(file)) => {
+            used.functions([&file.selector]);
+            used.add(UseKind::Writes, "tasks");
+            if file.op == TaskFileOp::Next {
+                used.add(UseKind::Writes, "tasksDone");
+            }
+        }
+        Ok(
+            Action::Gates(_) | Action::Ask(_) | Action::ClearContext | Action::ContextMonitor(_),
+        )
+        | Err(_) => {}
+    }
+    used.0
+}
+
+#[derive(Default)]
+struct Used(Vec<Use>);
+
+impl Used {
+    fn add(&mut self, kind: UseKind, name: &str) {
+        self.0.push(Use::new(kind, name));
+    }
+
+    fn function(&mut self, function: &FunctionId) {
+        self.add(UseKind::Function, function.as_str());
+    }
+
+    fn functions<const N: usize>(&mut self, functions: [&Option<FunctionId>; N]) {
+        functions.into_iter().flatten().for_each(|function| self.function(function));
+    }
+
+    fn text(&mut self, text: &Text) {
+        if let Text::Call(function) = text {
+            self.function(function);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::names_used;
+
+    fn shown(action: &Value) -> String {
+        let names = names_used(action);
+        let names: Vec<_> =
+            names.iter().map(|used| format!("{:?} {}", used.kind, used.name)).collect();
+        names.join(", ")
+    }
+
+    #[test]
+    fn every_name_of_an_action_is_found() {
+        let table = [
+            (
+                json!({"do": "agent", "agent": "worker", "prompt": {"call": "w/1"}, "parse": "w/2",
+                    "map": "w/3"}),
+                "Agent worker, Function w/1, Function w/2, Function w/3",
+            ),
+            (
+                json!({"do": "agent", "agent": "me", "instructions": "", "prompt": {"template": "x"}}),
+                "",
+            ),
+            (json!({"do": "function", "call": "w/1"}), "Function w/1"),
+            (
+                json!({"do": "shell", "command": {"call": "w/1"}, "map": "w/2"}),
+                "Function w/1, Function w/2",
+            ),
+            (
+                json!({"do": "entry", "kind": "skill", "name": "commit", "args": {"template": ""}}),
+                "Skill commit",
+            ),
+            (
+                json!({"do": "entry", "kind": "command", "name": "log", "args": {"call": "w/1"}}),
+                "Command log, Function w/1",
+            ),
+            (
+                json!({"do": "task_file", "path": "t.json", "op": "next", "selector": "w/1"}),
+                "Function w/1, Writes tasks, Writes tasksDone",
+            ),
+            (json!({"do": "task_file", "path": "t.json", "op": "complete"}), "Writes tasks"),
+            (json!({"do": "clear_context"}), ""),
+            (json!({"do": "gates"}), ""),
+            (json!(null), ""),
+        ];
+        for (action, expected) in table {
+            assert_eq!(shown(&action), expected, "{action}");
+        }
+    }
+}
