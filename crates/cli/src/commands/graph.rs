@@ -33,7 +33,7 @@ pub(crate) fn graph(args: &GraphArgs) -> Result<ExitCode, Failure> {
         Some(path) => {
             std::fs::write(path, format!("{}\n", picture.trim_end())).map_err(|error| {
                 Failure::Failed(format!("{}: cannot be written: {error}", path.display()))
-            })?
+            })?;
         }
         None => paint::line(picture.trim_end()),
     }
@@ -64,29 +64,40 @@ fn overlay(dir: &Path) -> Result<Overlay, Failure> {
     let mut started: BTreeMap<StepId, Moment> = BTreeMap::new();
     for fact in Session::read_only(stage::disk(), dir)? {
         let Envelope { event, at, .. } = fact?;
-        let (step, status) = match event {
-            Event::StepStarted(start) => {
-                started.insert(start.step.clone(), at);
-                (start.step, Status::Running)
-            }
-            Event::StepFinished { step, .. } => (step, Status::Completed),
-            Event::BranchChosen { step, .. } if !started.contains_key(&step) => {
-                (step, Status::Completed)
-            }
-            Event::StepFailed { step, .. } => (step, Status::Failed),
-            Event::StepLost { step, .. } => (step, Status::Lost),
-            Event::StepCancelled { step, .. } => (step, Status::Cancelled),
-            Event::QuestionAsked { step, .. } => {
-                overlay.add(&step, Status::Asking, None);
-                continue;
-            }
-            _ => continue,
-        };
-        let ended = status != Status::Running;
-        let began = started.get(&step).copied().filter(|_| ended);
-        overlay.add(&step, status, began.map(|began| at.millis_since(began)));
+        let Some((step, status)) = told(&event) else { continue };
+        if status == Status::Running {
+            started.insert(step.clone(), at);
+        }
+        let began = started.get(step).copied();
+        // A node whose ways are chosen has finished before, unless nothing is done there.
+        if began.is_some() && matches!(event, Event::BranchChosen { .. }) {
+            continue;
+        }
+        let open = matches!(status, Status::Running | Status::Asking);
+        let time = began.filter(|_| !open).map(|began| at.millis_since(began));
+        overlay.add(step, status, time);
     }
     Ok(overlay)
+}
+
+/// How a step stands after a fact.
+fn told(event: &Event) -> Option<(&StepId, Status)> {
+    if let Event::StepStarted(started) = event {
+        return Some((&started.step, Status::Running));
+    }
+    Some(if let Event::StepFinished { step, .. } | Event::BranchChosen { step, .. } = event {
+        (step, Status::Completed)
+    } else if let Event::StepFailed { step, .. } = event {
+        (step, Status::Failed)
+    } else if let Event::StepLost { step, .. } = event {
+        (step, Status::Lost)
+    } else if let Event::StepCancelled { step, .. } = event {
+        (step, Status::Cancelled)
+    } else if let Event::QuestionAsked { step, .. } = event {
+        (step, Status::Asking)
+    } else {
+        return None;
+    })
 }
 
 fn painted(line: &TreeLine, colours: bool) -> String {

@@ -160,14 +160,10 @@ fn barrier(count: usize, timeout_ms: u32, more: Value) -> Value {
 }
 
 /// How many steps were under way at once, at most.
-fn most_at_once(story: &[String]) -> usize {
-    let (mut now, mut most) = (0, 0);
+fn most_at_once(story: &[String]) -> i32 {
+    let (mut now, mut most) = (0_i32, 0);
     for line in story {
-        if line.starts_with("started ") {
-            now += 1
-        } else {
-            now -= 1
-        }
+        now += if line.starts_with("started ") { 1 } else { -1 };
         most = most.max(now);
     }
     most

@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::engine::{Project, tool, with};
+use crate::env::ran;
 
 /// Two files with most of what can be wrong.
 fn bad() -> Project {
@@ -128,8 +129,8 @@ fn a_good_file_is_checked_and_run_however_it_is_saved() {
         let checked = project.env.run(["check", "good.json"]);
         assert_eq!(checked.stdout, "good.json: ok\n", "{text:?}: {checked:?}");
         assert_eq!((checked.code, checked.stderr.as_str()), (Some(0), ""), "{text:?}");
-        let ran = project.run_file("good.json", &[]);
-        assert_eq!(ran.code, Some(0), "{text:?}: {ran:?}");
+        let done = project.run_file("good.json", &[]);
+        assert_eq!(done.code, Some(0), "{text:?}: {done:?}");
     }
     // The place of a problem is the same, too.
     let project = Project::new();
@@ -156,13 +157,14 @@ fn what_is_no_workflow_is_said_to_be_none() {
         ("rlaph", 2, "Workflow not found: rlaph (did you mean \"ralph\"?)\n"),
     ];
     for (what, code, message) in table {
-        let ran = project.run_file(what, &[]);
-        assert_eq!(ran.code, Some(code), "{what}: {ran:?}");
-        assert!(ran.stderr.starts_with(&format!("error: {message}")), "{what}: {}", ran.stderr);
+        let refused = project.run_file(what, &[]);
+        assert_eq!(refused.code, Some(code), "{what}: {refused:?}");
+        let told = refused.stderr;
+        assert!(told.starts_with(&format!("error: {message}")), "{what}: {told}");
         let checked = project.env.run(["check", what]);
-        assert_eq!((checked.code, checked.stderr), (Some(1), ran.stderr.clone()), "{what}");
+        assert_eq!((checked.code, &checked.stderr), (Some(1), &told), "{what}");
         let drawn = project.env.run(["graph", what]);
-        assert_eq!((drawn.code, drawn.stderr), (Some(code), ran.stderr), "{what}");
+        assert_eq!((drawn.code, &drawn.stderr), (Some(code), &told), "{what}");
     }
     assert!(!project.env.work().join(".atomic").exists(), "nothing was created");
 }
@@ -174,9 +176,9 @@ fn says(text: &str) -> Value {
 
 /// What a workflow says that is run by this name.
 fn said(project: &Project, name: &str) -> String {
-    let ran = project.run_file(name, &[]);
-    assert_eq!(ran.code, Some(0), "{name}: {ran:?}");
-    ran.stdout.lines().rev().nth(1).unwrap().to_owned()
+    let done = project.run_file(name, &[]);
+    assert_eq!(done.code, Some(0), "{name}: {done:?}");
+    done.stdout.lines().rev().nth(1).unwrap().to_owned()
 }
 
 #[test]
@@ -228,11 +230,9 @@ fn a_workflow_uses_another_by_name_and_goes_on_wherever_it_is_resumed() {
     // What the file says by then does not matter.
     project.write("flow.json", "{}");
     project.write("ready", "");
-    let mut command = project.env.atomic(["resume", "last"]);
-    let resumed = crate::env::ran({
-        command.current_dir(project.env.outside("home"));
-        command
-    });
+    let mut elsewhere = project.env.atomic(["resume", "last"]);
+    elsewhere.current_dir(project.env.outside("home"));
+    let resumed = ran(elsewhere);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     assert!(project.env.work().join("after").exists());
     assert_eq!(

@@ -46,6 +46,17 @@ fn a_failure_is_skipped_mended_led_elsewhere_or_ends_the_run() {
     }
 }
 
+/// A script of many lines is told of in one.
+#[test]
+fn a_failure_is_told_in_one_line() {
+    let project = Project::new();
+    let script = format!("cd .\n# {}\necho because >&2; exit 3\n", "x".repeat(500));
+    let ran = project.ends(&json!({"nodes": [tool("work", &script)]}), 1);
+    assert_eq!(ran.stderr, "error: `cd . …` ended with exit status: 3\n");
+    let failed = &project.of_type("step_failed")[0];
+    assert_eq!(failed["error"]["detail"], "because\n", "what it said is kept");
+}
+
 #[test]
 fn a_node_is_tried_again_only_for_the_codes_that_are_worth_it() {
     // Succeeds the third time.

@@ -181,11 +181,11 @@ fn a_session_that_is_being_worked_on_can_be_forked() {
     let before = fs::read(&journal).unwrap();
     let (new, said) = forked(&env, "last", &[]);
     assert!(said.contains("is at work in the same files right now (process "), "{said}");
-    assert_eq!(fs::read(&journal).unwrap(), before);
     fs::write(env.work().join("go"), "").unwrap();
     let ran = running.end();
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(fs::read(&journal).unwrap().starts_with(&before));
+    assert_eq!(finished(&facts(&env, &new)).last().unwrap(), SECOND);
     ends_well(&env, &new);
 }
 
@@ -345,10 +345,10 @@ fn places(env: &TestEnv) -> Vec<(String, usize)> {
     command.env("ATOMIC_FAILPOINT_LOG", &log);
     assert_eq!(ran(command).code, Some(0));
     let mut hits = BTreeMap::<String, usize>::new();
-    let log = fs::read_to_string(&log).expect("is the feature `failpoints` on?");
+    let log = fs::read_to_string(&log).unwrap_or_default();
     log.lines().for_each(|name| *hits.entry(name.to_owned()).or_default() += 1);
     for name in ["append.fact", "replace.after_rename", "rename.before", "rename.after"] {
-        assert!(hits.contains_key(name), "{name} is never passed: {hits:?}");
+        assert!(hits.contains_key(name), "{name} is never passed; is the feature on?");
     }
     hits.into_iter().flat_map(|(name, n)| (1..=n).map(move |hit| (name.clone(), hit))).collect()
 }

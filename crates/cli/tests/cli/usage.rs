@@ -10,12 +10,15 @@ use crate::scene::Scene;
 #[test]
 fn help_texts() {
     let env = TestEnv::new();
-    let verbs: [&[&str]; 8] = [
+    let verbs: [&[&str]; 11] = [
         &[],
         &["demo"],
         &["run"],
         &["resume"],
         &["answer"],
+        &["fork"],
+        &["check"],
+        &["graph"],
         &["sessions"],
         &["sessions", "list"],
         &["sessions", "show"],

@@ -29,7 +29,7 @@ mod revive;
 mod snapshot;
 mod stop;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::graph::Count;
@@ -65,6 +65,8 @@ pub struct Machine {
     settled: VecDeque<FrameId>,
     /// What that leads to.
     effects: Vec<Effect>,
+    /// Steps for which nothing of that is to be done any more.
+    forgotten: BTreeSet<StepId>,
 }
 
 impl Machine {
@@ -87,6 +89,7 @@ impl Machine {
             outcome: None,
             settled: VecDeque::new(),
             effects: vec![],
+            forgotten: BTreeSet::new(),
         };
         let root = Frame::new(0, String::new(), None, State::new(state));
         machine.open_frame(root);
@@ -160,6 +163,7 @@ impl Machine {
             }
             self.start_queued();
             if self.settled.is_empty() {
+                self.drop_forgotten();
                 return std::mem::take(&mut self.effects);
             }
         }
@@ -168,6 +172,10 @@ impl Machine {
     /// Waits for something about a step.
     fn await_step(&mut self, place: Place) -> StepId {
         let step = self.frame(place.0).active[place.1].step.clone();
+        // What is to be done for it from now on is not what was forgotten.
+        if self.forgotten.contains(&step) {
+            self.drop_forgotten();
+        }
         self.open.insert(step.clone(), place);
         step
     }
@@ -189,13 +197,22 @@ impl Machine {
     /// Nobody waits for a step any more: what was to be done for it is not done.
     fn forget(&mut self, step: &StepId) {
         self.open.remove(step);
+        self.forgotten.insert(step.clone());
+    }
+
+    /// All at once: looking for each by itself would take the square of their number.
+    fn drop_forgotten(&mut self) {
+        if self.forgotten.is_empty() {
+            return;
+        }
+        let forgotten = std::mem::take(&mut self.forgotten);
         self.effects.retain(|effect| match effect {
             Effect::Start(Start { step: about, .. })
             | Effect::Choose { step: about, .. }
             | Effect::Evaluate { step: about, .. }
             | Effect::Rest { step: about, .. }
             | Effect::Ask { step: about, .. }
-            | Effect::AskLost { step: about, .. } => about != step,
+            | Effect::AskLost { step: about, .. } => !forgotten.contains(about),
             Effect::Cancel { .. } | Effect::Limit { .. } | Effect::Finish(_) => true,
         });
     }

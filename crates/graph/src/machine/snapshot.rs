@@ -188,6 +188,7 @@ impl Machine {
             outcome: saved.outcome,
             settled: VecDeque::new(),
             effects: vec![],
+            forgotten: BTreeSet::new(),
         })
     }
 }

@@ -305,3 +305,41 @@ fn stopped_choices_and_rests_are_not_waited_for() {
     let machine = play(graph, json!({}), "start s#1", table);
     assert!(!machine.awaits(&atomic_graph::StepId::new("d#1")));
 }
+
+#[test]
+fn a_node_that_failed_and_was_skipped_has_changed_nothing() {
+    let body = Graph::starting_at("w").node(work("w")).node(work("x")).edge("w", "x");
+    let graph = Graph::starting_at("s")
+        .node(fan("s", 1, body).on_error(OnError::Skip))
+        .node(work("after"))
+        .edge("s", "after");
+    let table = vec![
+        (wrote("s#1[0]/w#1", "n", json!(2)), "start s#1[0]/x#1"),
+        (done("s#1[0]/x#1"), "start s#1[1]/w#1"),
+        (failed("s#1[1]/w#1", 1), "start after#1"),
+    ];
+    let machine = play(graph, json!({"n": 1, "list": [1, 2]}), "start s#1[0]/w#1", table);
+    assert_eq!(machine.newest().to_value()["n"], 1);
+}
+
+#[test]
+fn a_join_remembers_who_came_by_in_an_earlier_superstep() {
+    let graph = Graph::starting_at("s")
+        .node(work("s"))
+        .node(work("a"))
+        .node(work("b"))
+        .node(work("c"))
+        .node(work("end"))
+        .edge("s", "a")
+        .edge("s", "b")
+        .edge("b", "c")
+        .join(["a", "c"], "end");
+    let table = vec![
+        (done("s#1"), "start a#1; start b#1"),
+        (done("a#1"), ""),
+        (done("b#1"), "start c#1"),
+        (done("c#1"), "start end#1"),
+        (done("end#1"), "finish"),
+    ];
+    play(graph, json!({}), "start s#1", table);
+}

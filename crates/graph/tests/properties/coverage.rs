@@ -156,11 +156,15 @@ impl Coverage {
     fn regions_seen_from(&mut self, machine: &Machine, step: &StepId) {
         let Some(view) = machine.view(step) else { return };
         for node in &self.regions {
-            if let Some(output) = view.output(node) {
-                let fate =
-                    if output.get("error").is_some() { Fate::Failed } else { Fate::Executed };
-                *self.cells.entry((Sort::of(node), fate)).or_default() += 1;
-            }
+            let sort = Sort::of(node);
+            let Some(output) = view.output(node) else { continue };
+            let fate = match output.get("error") {
+                None => Fate::Executed,
+                // It may be the error of a node inside.
+                Some(_) if [Sort::Subgraph, Sort::Loop].contains(&sort) => continue,
+                Some(_) => Fate::Failed,
+            };
+            *self.cells.entry((sort, fate)).or_default() += 1;
         }
     }
 

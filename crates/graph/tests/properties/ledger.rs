@@ -15,7 +15,7 @@ pub(crate) struct Ledger {
     attempts: BTreeMap<StepId, u32>,
     pub(crate) finished: BTreeMap<StepId, StepResult>,
     /// Visits that were heard of, by the graph they are in.
-    seen: BTreeSet<(String, String)>,
+    pub(crate) seen: BTreeSet<(String, String)>,
     /// Graphs in which something was told to stop.
     stopped: BTreeSet<String>,
     pub(crate) launches: u64,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use atomic_graph::{Effect, Input, Machine, StepError, StepId, StepResult, code};
+use atomic_graph::{Effect, Input, Kind, Machine, Node, StepError, StepId, StepResult, code};
 use serde_json::{Value, json};
 
 use crate::coverage::Coverage;
@@ -58,6 +58,7 @@ fn wild_run(seed: u64) -> Coverage {
     }
     restored(&run.machine, &twin);
     nothing_of_a_loser_is_left(&run);
+    nothing_of_a_failure_is_left(&run);
     outputs_are_in_order(&run);
 
     let length = dice.below(run.history.len() + 1);
@@ -65,6 +66,7 @@ fn wild_run(seed: u64) -> Coverage {
     again.lose_everything(&mut dice);
     again.finish(&mut dice, true);
     nothing_of_a_loser_is_left(&again);
+    nothing_of_a_failure_is_left(&again);
 
     let mut coverage = run.coverage;
     match run.machine.outcome() {
@@ -194,12 +196,37 @@ fn nothing_of_a_loser_is_left(run: &Run) {
     }
 }
 
+/// A node that failed, and past which the graph went on, has changed nothing. Only the last visit
+/// to a node can be told from its output, and only one that was entered.
+fn nothing_of_a_failure_is_left(run: &Run) {
+    let logged = logged(run);
+    let state = run.machine.newest();
+    // The output of a loop or a sub-graph may be the error of a node inside it.
+    let is_told = |node: &&Node| matches!(node.kind, Kind::Each(_) | Kind::Parallel(_));
+    for node in run.program.graph().nodes.iter().filter(is_told) {
+        let error = state.output(node.id.as_str()).and_then(|output| output.get("error"));
+        let code = error.and_then(|error| error["code"].as_str());
+        if code.is_none_or(|code| [code::CEILING, code::INPUT_SCHEMA].contains(&code)) {
+            continue;
+        }
+        let visits = run
+            .ledger
+            .seen
+            .iter()
+            .filter(|(scope, visit)| scope.is_empty() && node_of(visit) == node.id.as_str());
+        let number = |visit: &str| visit.rsplit_once('#').unwrap().1.parse::<u32>().unwrap();
+        let last = visits.map(|(_, visit)| visit).max_by_key(|visit| number(visit)).unwrap();
+        let left = logged.iter().find(|step| stops(step)[0].visit == last);
+        assert_eq!(left, None, "{last} failed with {error:?}");
+    }
+}
+
 /// The output of a fan is in the order of its list.
 fn outputs_are_in_order(run: &Run) {
     let Some(Ok(())) = run.machine.outcome() else { return };
     let state = run.machine.newest();
     for node in &run.program.graph().nodes {
-        let atomic_graph::Kind::Each(each) = &node.kind else { continue };
+        let Kind::Each(each) = &node.kind else { continue };
         let Some(outputs) = state.output(node.id.as_str()).and_then(|o| o.as_object()) else {
             continue;
         };

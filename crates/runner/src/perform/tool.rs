@@ -42,6 +42,7 @@ impl Performer {
         let finished = match run {
             Ok(finished) => finished,
             Err(error) => {
+                let command = short(command);
                 let message = format!("the command `{command}` could not be started: {error}");
                 return Outcome::Failed(StepError::new("shell", message));
             }
@@ -51,18 +52,18 @@ impl Performer {
             if order != Order::Work {
                 return self.outcome_of(&order);
             }
-            let millis = self.timeout.as_millis();
+            let (command, millis) = (short(command), self.timeout.as_millis());
             let message = format!("`{command}` took longer than {millis} ms and was stopped");
             let error = StepError::new(code::TIMEOUT, message).with_detail(finished.tail);
             return Outcome::Failed(error);
         };
         let (step, attempt, ok) = (self.step.clone(), self.attempt, status.success());
-        let tool = ToolUse { tool: "shell".to_owned(), summary: command.to_owned(), ok };
+        let tool = ToolUse { tool: "shell".to_owned(), summary: short(command), ok };
         self.say(Event::StepReported { step, attempt, report: Report::ToolUsed(tool) }).await;
         if ok {
             return Outcome::Finished(StepResult::output(finished.tail.trim_end_matches('\n')));
         }
-        let message = format!("`{command}` ended with {status}");
+        let message = format!("`{}` ended with {status}", short(command));
         Outcome::Failed(StepError::new("shell", message).with_detail(finished.tail))
     }
 
@@ -118,4 +119,12 @@ impl Performer {
             Err(message) => Outcome::Failed(StepError::new("tasks", message)),
         }
     }
+}
+
+/// A command in one line, however long its script is.
+fn short(command: &str) -> String {
+    const LONGEST: usize = 100;
+    let command = command.trim();
+    let line: String = command.lines().next().unwrap_or_default().chars().take(LONGEST).collect();
+    if line == command { line } else { format!("{} …", line.trim_end()) }
 }

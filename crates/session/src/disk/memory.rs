@@ -1,11 +1,14 @@
 //! A disk in memory that forgets everything not synced.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod layers;
+
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use self::layers::{Content, Entry, Folder, Survival};
 use super::{AppendFile, Disk, Lock, LockError, folder_of, holder_named_in, temporary_name};
 
 /// A disk in memory that keeps apart what is durable and what only seems to be there: bytes of
@@ -32,31 +35,6 @@ struct State {
     next_sync_fails: bool,
     written: u64,
 }
-
-#[derive(Clone, Debug, Default)]
-struct Content {
-    cached: Vec<u8>,
-    durable: Vec<u8>,
-    /// How much of `durable` is also the beginning of `cached`.
-    common: usize,
-    /// A sync failed: as on Linux, later ones succeed and write nothing.
-    lost: bool,
-}
-
-#[derive(Debug, Default)]
-struct Folder {
-    cached: BTreeMap<String, Entry>,
-    durable: BTreeMap<String, Entry>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Entry {
-    File(usize),
-    Folder,
-}
-
-/// What is being told apart in a power cut.
-type Survival<'a> = &'a mut dyn FnMut(usize) -> usize;
 
 impl MemoryDisk {
     /// An empty disk.
@@ -433,48 +411,6 @@ impl State {
             }
         }
         self.folders = left;
-    }
-}
-
-impl Content {
-    /// Copies only what is new, so that a long journal costs no more per sync than a short one.
-    fn make_durable(&mut self) {
-        self.durable.truncate(self.common);
-        self.durable.extend_from_slice(&self.cached[self.common..]);
-        self.common = self.durable.len();
-    }
-
-    fn cut(&mut self, len: usize) {
-        self.cached.truncate(len);
-        self.common = self.common.min(len);
-    }
-
-    fn settle(&mut self, survive: Survival<'_>) {
-        if self.common == self.durable.len() {
-            let added = self.cached.len() - self.durable.len();
-            self.cached.truncate(self.durable.len() + survive(added));
-        } else if survive(1) == 0 {
-            self.cached.clone_from(&self.durable);
-        }
-        self.durable.clone_from(&self.cached);
-        self.common = self.durable.len();
-        self.lost = false;
-    }
-}
-
-impl Folder {
-    fn settle(&mut self, survive: Survival<'_>) {
-        let names: BTreeSet<_> = self.cached.keys().chain(self.durable.keys()).cloned().collect();
-        for name in names {
-            if self.cached.get(&name) == self.durable.get(&name) || survive(1) == 1 {
-                continue;
-            }
-            match self.durable.get(&name) {
-                Some(entry) => self.cached.insert(name, *entry),
-                None => self.cached.remove(&name),
-            };
-        }
-        self.durable.clone_from(&self.cached);
     }
 }
 

@@ -6,6 +6,7 @@ mod oracle_graphs;
 mod runner;
 mod runner_crash;
 mod runner_disk;
+mod runner_functions;
 mod runner_fork;
 mod runner_lost;
 mod runner_pause;

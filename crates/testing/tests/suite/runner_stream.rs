@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use atomic_event::{Patch, StepResult};
-use atomic_graph::{Branch, FunctionId, Graph, Kind, Node, Parallel, Reducer, Strategy};
+use atomic_graph::{Branch, Condition, FunctionId, Graph, Kind, Node, Parallel, Reducer, Strategy};
 use atomic_runner::{Outcome, Run, Shown, StreamMode};
 use atomic_workflow::{Action, Function, Functions, Initial, Launch, Workflow};
 use serde_json::{Value, json};
@@ -19,6 +19,7 @@ fn changes(node: &str) -> Value {
         "right" => json!({"total": 3, "log": ["right"], "info": {"b": 2}}),
         "one" => json!({"total": 10}),
         "two" => json!({"log": ["two"], "last": "two"}),
+        "inner" => json!({"total": 100}),
         "end" => json!({"last": "end", "best": 9}),
         _ => json!({}),
     }
@@ -37,7 +38,7 @@ fn node(id: &str) -> Node {
     Node::work(id, serde_json::to_value(Action::Function { call }).unwrap())
 }
 
-/// Two nodes side by side, then two branches that are merged.
+/// Two nodes side by side, two branches that are merged, and, by choice, a graph in the graph.
 fn workflow() -> Workflow {
     let branch = |id: &str| Branch { id: id.into(), graph: Graph::starting_at(id).node(node(id)) };
     let both = Kind::Parallel(Parallel {
@@ -46,16 +47,24 @@ fn workflow() -> Workflow {
         fail_fast: false,
         merge: Some("merge".into()),
     });
+    let again = Kind::Subgraph {
+        graph: Graph::starting_at("inner").node(node("inner")),
+        isolated: false,
+        input: None,
+        output: None,
+    };
     let graph = Graph::starting_at("begin")
         .node(node("begin"))
         .node(node("left"))
         .node(node("right"))
         .node(Node::new("both", both))
+        .node(Node::new("again", again))
         .node(node("end"))
         .edge("begin", "left")
         .edge("begin", "right")
         .join(["left", "right"], "both")
-        .edge("both", "end")
+        .edge_when("both", "again", Condition::Otherwise)
+        .edge("again", "end")
         .reducer("total", Reducer::Sum)
         .reducer("log", Reducer::Concat)
         .reducer("best", Reducer::Max)
@@ -79,7 +88,7 @@ fn workflow() -> Workflow {
 
 fn final_state() -> Value {
     json!({
-        "total": 16, "log": ["begin", "left", "right", "two"], "best": 9, "given": true,
+        "total": 116, "log": ["begin", "left", "right", "two"], "best": 9, "given": true,
         "info": {"a": 1, "b": 2}, "last": "end", "merged": {"one": "one", "two": "two"},
     })
 }
@@ -157,7 +166,7 @@ fn the_last_values_are_the_final_state_and_the_updates_lead_there() {
     updates.iter().for_each(|update| apply(&mut state, &update["patch"]));
     assert_eq!(state, final_state());
     let told: Vec<_> = updates.iter().map(|update| update["node"].as_str().unwrap()).collect();
-    assert_eq!(told, ["begin", "left", "right", "one", "two", "both", "end"]);
+    assert_eq!(told, ["begin", "left", "right", "one", "two", "both", "inner", "end"]);
     assert_eq!(updates[3]["step"], "both#1[one]/one#1");
     assert_eq!(updates[3]["patch"], changes("one"));
     assert_eq!(updates[3]["output"], "one");
@@ -223,9 +232,9 @@ fn debugging_shows_what_is_to_be_done_and_how_long_it_took() {
     let effects = |line: &Value| line["effects"].as_array().cloned().unwrap_or_default();
     let all: Vec<Value> = lines.iter().flat_map(effects).collect();
     let of = |kind: &str| all.iter().filter(|effect| effect["effect"] == kind).count();
-    assert_eq!((of("start"), of("evaluate"), of("finish")), (6, 1, 1), "{all:?}");
+    assert_eq!((of("start"), of("evaluate"), of("finish")), (7, 1, 1), "{all:?}");
     let finished = |line: &&Value| line["fact"]["type"] == "step_finished";
     let finished: Vec<_> = lines.iter().filter(finished).collect();
-    assert_eq!(finished.len(), 6);
+    assert_eq!(finished.len(), 7);
     assert!(finished.iter().all(|line| line["took_ms"].is_u64() && line["applied_us"].is_u64()));
 }

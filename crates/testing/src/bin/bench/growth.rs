@@ -30,6 +30,7 @@ const CASES: &[Case] = &[
     Case { name: "parallel", sizes: WIDE, build: graphs::parallel },
     Case { name: "parallel, race", sizes: WIDE, build: graphs::race },
     Case { name: "parallel, race, 8 at once", sizes: WIDE, build: graphs::race_of_few },
+    Case { name: "parallel, race, half undecided", sizes: WIDE, build: graphs::race_of_undecided },
     Case {
         name: "sub-graphs three deep, in a chain",
         sizes: WIDE,
