@@ -71,14 +71,15 @@ mod tests {
         let entries = Entries::default()
             .with(EntryKind::Skill, "a", "x $ARGUMENTS y $ARGUMENTS")
             .with(EntryKind::Command, "b", "x $ARGUMENTS.")
-            .with(EntryKind::Command, "c", "plain");
+            .with(EntryKind::Command, "c", "plain")
+            .with(EntryKind::Command, "changelog", "plain");
         let prompt = |kind, name: &str, args: &str| entries.prompt(kind, name, args).unwrap();
         assert_eq!(prompt(EntryKind::Skill, "a", "1"), "x 1 y 1");
         assert_eq!(prompt(EntryKind::Skill, "a", ""), "x [no arguments] y [no arguments]");
         assert_eq!(prompt(EntryKind::Command, "b", ""), "x .");
         assert_eq!(prompt(EntryKind::Command, "c", "1"), "plain\n\n1");
         assert_eq!(prompt(EntryKind::Command, "c", ""), "plain");
-        let problem = entries.prompt(EntryKind::Command, "bb", "").unwrap_err();
-        assert_eq!(problem, "Command not found: \"bb\" (did you mean \"b\"?)");
+        let problem = entries.prompt(EntryKind::Command, "chanelog", "").unwrap_err();
+        assert_eq!(problem, "Command not found: \"chanelog\" (did you mean \"changelog\"?)");
     }
 }

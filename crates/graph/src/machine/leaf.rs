@@ -165,15 +165,14 @@ impl Machine {
             let Some(place) = self.open.get(&step).copied() else { continue };
             // It may have been stopped while it was queued, and its name used again since.
             if self.leaf(place).is_some_and(|leaf| leaf.phase == LeafPhase::Queued) {
-                self.launch(place);
+                self.launch(step, place);
             }
         }
     }
 
-    /// Starts a step, unless it would launch one agent too many.
-    fn launch(&mut self, place: Place) {
+    /// Starts a step that is waited for, unless it would launch one agent too many.
+    fn launch(&mut self, step: StepId, place: Place) {
         let (program, plan, node) = self.node_at(place);
-        let step = self.await_step(place);
         if matches!(program.plan(plan).node(node).kind, Kind::Work { launch: true, .. }) {
             let limit = self.frame(0).state.get(Self::MAX_LAUNCHES).and_then(|max| max.as_u64());
             if let Some(limit) = limit.filter(|limit| self.launches >= *limit) {

@@ -67,7 +67,8 @@ impl Machine {
                 frame.changes.push(key, change, reducers);
             }
         }
-        layer.outputs.append(&mut visit.inner);
+        // One by one: `append` would build the whole map anew.
+        layer.outputs.extend(std::mem::take(&mut visit.inner));
         let output = Arc::new(std::mem::replace(&mut result.output, Value::Null));
         layer.outputs.insert(plan.node(visit.node).id.clone(), Arc::clone(&output));
         frame.output = output;

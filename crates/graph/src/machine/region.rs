@@ -10,7 +10,9 @@ use super::fan::Fan;
 use super::frame::{Failed, Frame, Parent, VisitState, Was};
 use super::{Effect, FrameId, Machine, Place};
 use crate::state::Changes;
-use crate::{Key, Kind, NodeId, Parallel, Patch, State, StepError, StepResult, Strategy, code};
+use crate::{
+    Key, Kind, NodeId, Parallel, Patch, Ready, State, StepError, StepResult, Strategy, code,
+};
 
 /// A node in which graphs are run.
 #[derive(Clone, Debug)]
@@ -248,20 +250,26 @@ impl Machine {
     pub(super) fn absorbed(&mut self, place: Place, child: Absorbing) {
         let (program, plan, node) = self.node_at(place);
         let Some(region) = self.region_mut(place) else { return };
-        let output = Value::clone(&child.output);
         let kind = &program.plan(plan).node(node).kind;
+        let Absorbing { name, output, inner, visits, .. } = child;
         // The items of a fan return each their own; they are kept by item instead.
-        if !matches!(kind, Kind::Each(_)) {
-            Arc::make_mut(&mut region.state).outputs.extend(child.inner);
+        if matches!(kind, Kind::Each(_)) {
+            drop(inner);
+        } else {
+            Arc::make_mut(&mut region.state).outputs.extend(inner);
         }
+        let output = Arc::unwrap_or_clone(output);
         match kind {
-            Kind::Each(_) => {
-                region.fan.ran(&child.name, child.visits);
-                region.outputs.insert(child.name, output);
+            Kind::Each(each) => {
+                // One that cannot run again need not count on.
+                if each.ready == Ready::Tasks {
+                    region.fan.ran(&name, visits);
+                }
+                region.outputs.insert(name, output);
                 self.fill_fan(place);
             }
             Kind::Parallel(_) => {
-                region.outputs.insert(child.name, output);
+                region.outputs.insert(name, output);
             }
             Kind::Loop { max_rounds, .. } if region.round == *max_rounds => {
                 self.finish_region(place, output);

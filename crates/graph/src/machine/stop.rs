@@ -53,10 +53,12 @@ impl Machine {
             let step = frame.active[merging.visit].step.clone();
             self.forget(&step);
         }
+        // The last visit to be stopped settles the frame.
+        let all_had_ended = self.frame(id).pending == 0;
         for visit in 0..self.frame(id).active.len() {
             self.stop_visit((id, visit));
         }
-        if self.frame(id).pending == 0 && !self.settled.contains(&id) {
+        if all_had_ended && !self.settled.contains(&id) {
             self.settled.push_back(id);
         }
     }

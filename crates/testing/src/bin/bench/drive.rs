@@ -1,6 +1,7 @@
 //! Running a graph in memory: every step ends as soon as it is started.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use atomic_graph::{Effect, Input, Machine, Program, Start, StepError, StepId};
 
@@ -18,7 +19,7 @@ pub(crate) struct Cost {
 
 /// Runs something once.
 pub(crate) fn cost_of(setting: Setting) -> Result<Cost, String> {
-    let Setting { graph, state, steps, result, fails_first } = setting;
+    let Setting { graph, state, steps, shares, result, fails_first } = setting;
     let problems = |list: Vec<atomic_graph::Problem>| list.iter().map(text).collect::<String>();
     let mut program = None;
     let compile = cpu_micros(|| {
@@ -27,7 +28,7 @@ pub(crate) fn cost_of(setting: Setting) -> Result<Cost, String> {
     })?;
     let program = program.ok_or("there is no program")?;
     let run = cpu_micros(|| {
-        let (machine, effects) = Machine::start(program, state);
+        let (machine, effects) = Machine::start(Arc::clone(&program), state);
         let (queue, choices) = (VecDeque::new(), VecDeque::new());
         let mut driver =
             Driver { machine, queue, choices, result, fails_first, ended: 0, cancelled: 0 };
@@ -36,7 +37,7 @@ pub(crate) fn cost_of(setting: Setting) -> Result<Cost, String> {
         let ended = driver.ended;
         if ended == steps { Ok(()) } else { Err(format!("{ended} steps instead of {steps}")) }
     })?;
-    Ok(Cost { compile: compile / steps as f64, step: run / steps as f64 })
+    Ok(Cost { compile: compile / shares as f64, step: run / shares as f64 })
 }
 
 struct Driver {

@@ -12,6 +12,8 @@ pub(crate) struct Setting {
     pub(crate) state: Patch,
     /// How many steps come to an end in it.
     pub(crate) steps: usize,
+    /// By how many its cost is divided: those that were stopped before they began count as well.
+    pub(crate) shares: usize,
     /// What its steps return, by how many came before.
     pub(crate) result: fn(usize) -> StepResult,
     /// Whether the first attempt of every step fails, and the failed run is then revived.
@@ -30,7 +32,7 @@ const STEPS_BESIDE: usize = 1_000;
 impl Setting {
     fn new(graph: Graph, steps: usize) -> Self {
         let result = |n| StepResult::output("ok").set("n", n);
-        Self { graph, state: Patch::new(), steps, result, fails_first: false }
+        Self { graph, state: Patch::new(), steps, shares: steps, result, fails_first: false }
     }
 
     fn state(self, state: Patch) -> Self {
@@ -194,7 +196,7 @@ pub(crate) fn each_by_few_and_list(n: usize) -> Setting {
 
 /// Every item fails, and the run is given another chance.
 pub(crate) fn each_revived(n: usize) -> Setting {
-    Setting { steps: 2 * n, fails_first: true, ..each(n) }
+    Setting { steps: 2 * n, shares: 2 * n, fails_first: true, ..each(n) }
 }
 
 fn branches(n: usize, strategy: Strategy) -> Graph {
@@ -221,8 +223,7 @@ pub(crate) fn race(n: usize) -> Setting {
 pub(crate) fn race_of_few(n: usize) -> Setting {
     let mut setting = race(n);
     setting.graph.max_concurrency = Some(8);
-    setting.steps = 8;
-    setting
+    Setting { steps: 8, ..setting }
 }
 
 /// The same, where every second branch is at a decision when the race is won.
@@ -237,8 +238,7 @@ pub(crate) fn race_of_undecided(n: usize) -> Setting {
         branch.graph =
             only(decision).node(work("work")).edge_when("decide", "work", Condition::Otherwise);
     }
-    setting.steps = n.div_ceil(2);
-    setting
+    Setting { steps: n.div_ceil(2), ..setting }
 }
 
 fn inside(graph: Graph, isolated: bool) -> Kind {
