@@ -303,9 +303,10 @@ fn a_loop_runs_until_its_condition_or_its_limit() {
 
 #[test]
 fn a_subgraph_hands_its_changes_up_unless_it_is_isolated() {
-    for (isolated, expected) in
-        [(false, (json!(2), Value::Null)), (true, (json!(1), json!({"n": 2})))]
-    {
+    for (isolated, expected) in [
+        (false, (json!(2), Value::Null)),
+        (true, (json!(1), json!({"n": 2, "outputs": {"work": null}}))),
+    ] {
         let kind = Kind::Subgraph { graph: single(), isolated, input: None, output: None };
         let graph = Graph::starting_at("sub").node(Node::new("sub", kind));
         let table = vec![(done_with("sub#1/work#1", StepResult::default().set("n", 2)), "finish")];

@@ -66,10 +66,14 @@ impl State {
         Value::Object(all)
     }
 
-    /// The keys changed in this layer, as one JSON object.
+    /// The keys changed in this layer, as one JSON object, with what its nodes returned under
+    /// `outputs`.
     pub(crate) fn own_values(&self) -> Value {
         let own = self.keys.iter().map(|(key, value)| (key.to_string(), Value::clone(value)));
-        Value::Object(own.collect())
+        let mut own: serde_json::Map<String, Value> = own.collect();
+        let outputs = self.outputs.iter().map(|(id, value)| (id.to_string(), Value::clone(value)));
+        own.insert("outputs".to_owned(), Value::Object(outputs.collect()));
+        Value::Object(own)
     }
 
     /// Applies changes through the reducers; the error names the key.

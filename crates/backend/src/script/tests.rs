@@ -277,7 +277,7 @@ async fn file_tools_do_what_they_say_and_are_reported() {
     edit run.sh ok
     delete old ok
     delete never/was ok
-    Reported(Spent(Usage { input_tokens: 3, output_tokens: 0, cost_usd: None }))
+    Reported(Spent(Usage { input_tokens: 3, output_tokens: 0, cost_usd: None, context_tokens: None, context_window: None }))
     Ended(Done { text: "" })
     "#);
     let expected = [("deep/er/new.txt", "new"), ("run.sh", "exit 0\n")];

@@ -147,7 +147,7 @@ impl Run {
     /// A change from outside.
     pub(crate) fn change(&self, dice: &mut Dice) -> Input {
         let patch = match dice.below(5) {
-            0 => serde_json::json!({"n": 1, "told": "x"}),
+            0 => serde_json::json!({"top": 7, "told": "x"}),
             1 => serde_json::json!({"list": [{"id": format!("o{}", dice.below(9))}]}),
             2 => serde_json::json!({"tasks": [{"id": "#o", "status": "pending"}]}),
             3 if self.state.contains_key("maxLaunches") => {
