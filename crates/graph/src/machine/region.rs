@@ -373,11 +373,14 @@ impl Machine {
     /// A region is done: its changes become the result of its visit.
     pub(super) fn finish_region(&mut self, place: Place, output: Value) {
         let (program, plan, node) = self.node_at(place);
-        if let Err(error) = program.plan(plan).check_output(node, &output) {
-            return self.fail_region(place, error);
-        }
-        let Some(region) = self.take_region(place) else { return };
+        let fits = program.plan(plan).check_output(node, &output);
+        let Some(mut region) = self.take_region(place) else { return };
         self.drop_children(&region);
+        if let Err(error) = fits {
+            // Whoever lost has no part in it any more: only all of it can be tried again.
+            region.failed.clear();
+            return self.attempt_over(place, Failed { error, was: Was::Region(region) });
+        }
         // The changes are applied one by one when the superstep ends; they travel beside the
         // result because a reducer may have to see each of them.
         let visit = &mut self.frame_mut(place.0).active[place.1];

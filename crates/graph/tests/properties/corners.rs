@@ -209,6 +209,19 @@ fn a_race_that_was_won_stays_won_when_the_run_is_revived() {
 }
 
 #[test]
+fn a_race_whose_result_did_not_fit_is_run_again_with_all_who_took_part() {
+    let mut node = race("race", None);
+    node.output_schema = Some(json!({"type": "boolean"}));
+    let (mut machine, _) = start(only(node), json!({}));
+    machine.apply(done("race#1[l]/w#1")).unwrap();
+    let effects = machine.apply(gone("race#1[r]/w#1")).unwrap();
+    assert!(crate::table::show(&effects).starts_with("fail: what `race` returned does not fit"));
+    let effects = machine.apply(Input::Revived).unwrap();
+    let both = "start race#1!2[l]/w#1; start race#1!2[r]/w#1";
+    assert_eq!(crate::table::show(&effects), both);
+}
+
+#[test]
 fn items_of_the_same_name_are_told_apart_and_keep_their_order() {
     let list = json!([{"id": "a~2"}, {"id": "a"}, {"id": "a"}, {"id": "b"}]);
     let (mut machine, shown) = start(only(fan("fan", 9, only(work("w")))), json!({"list": list}));
