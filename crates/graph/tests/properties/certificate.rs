@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use atomic_graph::certificate::{Bound, certify};
 use atomic_graph::{
-    Effect, Goto, Graph, Input, Key, Kind, Machine, Patch, Program, State, StepError, StepId,
-    StepResult,
+    Condition, Effect, Goto, Graph, Input, Key, Kind, Machine, Patch, Program, State, StepError,
+    StepId, StepResult,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -218,7 +218,9 @@ fn carry_out(
             Input::Cancelled { step: step.clone(), attempt: *attempt }
         }
         Effect::Choose { step, options, .. } => {
-            let way = fork(options.len() + 1, 0);
+            // One more than there are: none of them holds.
+            let otherwise = options.last() == Some(&Condition::Otherwise);
+            let way = fork(options.len() + usize::from(!otherwise), 0);
             let chosen = (way < options.len()).then_some(way as u32);
             Input::Chosen { step: step.clone(), chosen }
         }

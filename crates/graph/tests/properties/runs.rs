@@ -216,7 +216,8 @@ fn nothing_of_a_failure_is_left(run: &Run) {
             .iter()
             .filter(|(scope, visit)| scope.is_empty() && node_of(visit) == node.id.as_str());
         let number = |visit: &str| visit.rsplit_once('#').unwrap().1.parse::<u32>().unwrap();
-        let last = visits.map(|(_, visit)| visit).max_by_key(|visit| number(visit)).unwrap();
+        let last = visits.map(|(_, visit)| visit).max_by_key(|visit| number(visit));
+        let Some(last) = last else { continue };
         let left = logged.iter().find(|step| stops(step)[0].visit == last);
         assert_eq!(left, None, "{last} failed with {error}");
     }

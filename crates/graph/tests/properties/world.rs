@@ -3,7 +3,8 @@
 //! An answer depends on the question and on the salt of the world, never on when it is given.
 
 use atomic_graph::{
-    Effect, FunctionId, Goto, Input, Machine, NodeId, Signal, StepError, StepId, StepResult,
+    Condition, Effect, FunctionId, Goto, Input, Machine, NodeId, Signal, StepError, StepId,
+    StepResult,
 };
 use serde_json::{Value, json};
 
@@ -52,10 +53,15 @@ impl World {
                 if dice.chance(self.breaking) {
                     return Input::Evaluated { step, result: Err(broken(&mut dice)) };
                 }
-                // Loops stop now and then; decisions seldom find nothing.
-                let nothing = if targets.is_empty() { 50 } else { 15 };
-                let chosen = (!options.is_empty() && !dice.chance(nothing))
-                    .then(|| dice.below(options.len()) as u32);
+                // Loops stop now and then; `otherwise` always holds, other conditions mostly.
+                let nothing = match options.last() {
+                    Some(Condition::Otherwise) => 0,
+                    Some(_) if targets.is_empty() => 50,
+                    Some(_) => 15,
+                    None => 100,
+                };
+                let chosen =
+                    (!dice.chance(nothing)).then(|| dice.below(options.len().max(1)) as u32);
                 Input::Chosen { step, chosen }
             }
             Effect::Evaluate { step, call, args } => {

@@ -96,7 +96,7 @@ fn a_fan_does_the_same_for_every_item() {
 fn a_sub_graph_sees_the_state_around_it_and_returns_what_it_changed() {
     let inner = || graph().start(tool("in", |s| Update::new().put("seen", s.value("prompt"))));
     let ran = run(graph().start(subgraph("sub", Inner::of(inner()))), json!({}));
-    assert_eq!(ran.output("sub"), &json!({"seen": "Build it"}));
+    assert_eq!(ran.output("sub"), &json!({"seen": "Build it", "outputs": {"in": null}}));
     assert!(ran.state.get("seen").is_none());
 
     let ran = run(graph().start(subgraph("sub", Inner::of(inner()).sharing())), json!({}));
