@@ -63,9 +63,7 @@ pub(crate) fn workflow_of(created: &Created) -> Result<Workflow, String> {
     let Some(kept) = &created.origin.source else {
         return builtin::find(created.workflow.as_str()).map_err(|error| error.to_string());
     };
-    let source = Source { path: kept.path.clone(), text: kept.text.clone() };
-    // Other workflows it uses are the project's, wherever it is resumed.
-    let loaded = read(&source, &Shelf::of(&created.workspace));
+    let loaded = read(kept, &Kept(&kept.uses));
     loaded.workflow.ok_or_else(|| loaded.errors.join("\n"))
 }
 
@@ -78,11 +76,11 @@ fn source(path: &Path) -> Result<Source, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::Failed(format!("{}: the workflow cannot be read: {error}", path.display()))
     })?;
-    Ok(Source { path: path.to_owned(), text })
+    Ok(Source::new(path, text))
 }
 
-fn read(source: &Source, shelf: &Shelf) -> Loaded {
-    judge(descriptor::read(&Document::plain(source.clone()), shelf))
+fn read(source: &Source, library: &dyn Library) -> Loaded {
+    judge(descriptor::read(&Document::plain(source.clone()), library))
 }
 
 /// What names a workflow may use.
@@ -196,8 +194,7 @@ impl Library for Shelf {
         let name = self.meant(name);
         if let Some(path) = self.files.get(name) {
             let text = std::fs::read_to_string(path).ok()?;
-            let source = Source { path: path.clone(), text };
-            return Some(Found::Document(Document::plain(source)));
+            return Some(Found::Document(Document::plain(Source::new(path, text))));
         }
         built_in(name).map(|workflow| Found::Ready(Box::new(workflow)))
     }
@@ -208,5 +205,22 @@ impl Library for Shelf {
         names.sort();
         names.dedup();
         names
+    }
+}
+
+/// The workflows inside the one of a session, as they were when it began. Built-in ones have no
+/// file.
+struct Kept<'s>(&'s BTreeMap<String, Source>);
+
+impl Library for Kept<'_> {
+    fn find(&self, name: &str) -> Option<Found> {
+        if let Some(source) = self.0.get(name) {
+            return Some(Found::Document(Document::plain(source.clone())));
+        }
+        builtin::find(name).ok().map(|workflow| Found::Ready(Box::new(workflow)))
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
     }
 }

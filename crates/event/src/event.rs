@@ -1,5 +1,6 @@
 //! Facts.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
@@ -271,6 +272,16 @@ pub struct Source {
     pub path: PathBuf,
     /// What it said.
     pub text: String,
+    /// The files of all workflows inside it, by the names they are used by.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub uses: BTreeMap<String, Source>,
+}
+
+impl Source {
+    /// A file that uses no other.
+    pub fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
+        Self { path: path.into(), text: text.into(), uses: BTreeMap::new() }
+    }
 }
 
 /// What time was set for.

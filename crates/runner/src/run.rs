@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use atomic_backend::BackendError;
 use atomic_event::{
-    Created, Ending, Event, FORMAT, Intent, Origin, Question, QuestionId, SessionId, Source,
-    StepError, Why,
+    Created, Ending, Event, FORMAT, Intent, Origin, Question, QuestionId, SessionId, StepError, Why,
 };
 use atomic_graph::{Key, Machine, Misfit, Program};
 use atomic_session::{IndexEntry, Session, SessionError};
@@ -169,10 +168,7 @@ impl Run {
             model,
             settings: serde_json::to_value(&settings).unwrap_or_default(),
             state: first_state(&workflow, &launch, &settings),
-            origin: Origin {
-                forked_from: None,
-                source: workflow.source.clone().map(|s| Source { path: s.path, text: s.text }),
-            },
+            origin: Origin { forked_from: None, source: workflow.source.clone() },
         };
         let certificate = certificate(&workflow.graph, &created.state);
         refuse_too_many(&certificate, settings.max_launches)?;

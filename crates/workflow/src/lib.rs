@@ -27,6 +27,7 @@ pub use action::{
     Action, AgentAction, Asking, ContextAction, ContextMonitor, Entry, EntryKind, Gates, Shell,
     TaskFile, TaskFileOp, Text, Tree,
 };
+pub use atomic_event::Source;
 pub use capabilities::Capabilities;
 pub use function::{Call, Function, Functions, HoldsFn, ParseFn, Paths, StepFn, TextFn, ValueFn};
 pub use json::find_json;
@@ -86,15 +87,6 @@ impl Initial {
 
 /// How often a node may be visited when nobody says otherwise.
 pub const DEFAULT_ITERATIONS: u32 = 100;
-
-/// The file a workflow was read from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
-    /// Where it is.
-    pub path: std::path::PathBuf,
-    /// What it says.
-    pub text: String,
-}
 
 /// What a run is started with.
 #[derive(Clone, Debug, Default)]

@@ -38,7 +38,12 @@ use workflow::Whole;
 /// once; what is wrong with the graph itself is found by [`Draft::check`], in either case.
 pub fn read(document: &Document, library: &dyn Library) -> Draft {
     // Nothing is being read yet, so nothing can lead back to it.
-    workflow::read(document, &mut Shelf::new(library)).unwrap_or_default()
+    let mut shelf = Shelf::new(library);
+    let mut draft = workflow::read(document, &mut shelf).unwrap_or_default();
+    if let Some(source) = draft.workflow.as_mut().and_then(|workflow| workflow.source.as_mut()) {
+        source.uses = shelf.sources();
+    }
+    draft
 }
 
 /// A document to read.

@@ -13,7 +13,7 @@ use super::json::Item;
 use super::node::Ids;
 use super::reader::Reader;
 use super::{Found, Library};
-use crate::{Action, Call, DEFAULT_ITERATIONS, Function, Initial, Launch, Workflow};
+use crate::{Action, Call, DEFAULT_ITERATIONS, Function, Initial, Launch, Source, Workflow};
 
 /// Workflows that use others twice, which use others twice, would grow without an end.
 const MOST_NODES: usize = 100_000;
@@ -61,6 +61,13 @@ impl<'l> Shelf<'l> {
                 Err(Refused::Faulty(faults))
             }
         }
+    }
+
+    /// The files that were read on the way, by the names they were asked for.
+    pub(super) fn sources(&self) -> BTreeMap<String, Source> {
+        let read = self.read.iter();
+        read.filter_map(|(name, workflow)| Some((name.clone(), workflow.as_ref()?.source.clone()?)))
+            .collect()
     }
 
     fn keep(&mut self, name: &str, workflow: Option<Rc<Workflow>>) -> Option<Rc<Workflow>> {

@@ -7,7 +7,6 @@ mod random;
 mod samples;
 mod show;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use atomic_event::StepResult;
@@ -18,7 +17,7 @@ use crate::{Function, Source};
 
 /// A document whose functions are all there.
 fn document(file: &str, text: &str) -> Document {
-    let source = Source { path: PathBuf::from(file), text: text.to_owned() };
+    let source = Source::new(file, text);
     Document { source, functions: Arc::new(any_function) }
 }
 

@@ -18,7 +18,7 @@ fn drawn_anew(page: &str) -> (String, usize) {
         let (json, rest) =
             part.split_once(MIDDLE).unwrap_or_else(|| panic!("no drawing follows {part}"));
         let (_, rest) = rest.split_once("```\n").unwrap_or_else(|| panic!("no end: {rest}"));
-        let source = Source { path: "engine.json".into(), text: json.to_owned() };
+        let source = Source::new("engine.json", json);
         let draft = read(&Document::plain(source), &NoLibrary);
         let faults: Vec<String> = draft.faults.iter().map(ToString::to_string).collect();
         assert!(faults.is_empty(), "{json}\n{}", faults.join("\n"));

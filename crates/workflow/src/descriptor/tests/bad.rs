@@ -1,7 +1,6 @@
 //! Documents that are wrong: what is said, and where.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
 use serde_json::json;
 
@@ -154,7 +153,7 @@ fn functions_are_missed_where_nobody_has_them() {
     {"type": "tool", "id": "t", "execute": {"$fn": []}, "retry": {"retryOn": {"$fn": "missing", "x": 1}}}
   ]
 }"#;
-    let source = Source { path: PathBuf::from("plain.json"), text: text.to_owned() };
+    let source = Source::new("plain.json", text);
     let draft = read(&Document::plain(source), &NoLibrary);
     insta::assert_snapshot!("functions", said(&draft));
     let reducers = json!(draft.graph().unwrap().reducers);
