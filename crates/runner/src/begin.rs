@@ -41,7 +41,12 @@ impl Run {
         match begun {
             Err(error) => queue.push_back(Event::StepFailed { step, attempt, error }),
             Ok(Begun::Over(events)) => queue.extend(events),
-            Ok(Begun::Job(job)) => jobs.push(Task { step, attempt, delay_ms, job }),
+            Ok(Begun::Job(mut job)) => {
+                if let Job::Agent(job) = &mut job {
+                    self.one_at_a_time(&step, job);
+                }
+                jobs.push(Task { step, attempt, delay_ms, job });
+            }
             Ok(Begun::Asked(question)) => {
                 let id = self.next_question(&*queue);
                 queue.extend(self.asked(&id, &step, question, Asker::Node));
@@ -161,6 +166,15 @@ impl Run {
             fresh: true,
             ..AgentAction::new(entry.name.as_str(), Text::Verbatim(prompt))
         })
+    }
+
+    /// A conversation answers one at a time: an agent that comes while its lane's is in use has
+    /// one of its own.
+    fn one_at_a_time(&mut self, step: &StepId, job: &mut AgentJob) {
+        if job.shared && !self.book.may_speak(step) {
+            job.shared = false;
+            job.resume = job.resume.take().filter(|_| job.how == How::Continued);
+        }
     }
 
     /// A step can be continued only in a conversation that was opened.

@@ -26,6 +26,9 @@ pub(crate) struct Book {
     pub(crate) loops: Loops,
     /// The conversation each lane shares.
     pub(crate) lanes: BTreeMap<String, ConversationId>,
+    /// The step that speaks in it now. Not to be kept: whoever begins again speaks again.
+    #[serde(skip)]
+    speaking: BTreeMap<String, StepId>,
     /// How full that is, and how large its window.
     #[serde(default)]
     pub(crate) contexts: BTreeMap<String, (u64, u64)>,
@@ -79,6 +82,7 @@ impl Default for Book {
             open: BTreeMap::new(),
             loops: Loops::default(),
             lanes: BTreeMap::new(),
+            speaking: BTreeMap::new(),
             contexts: BTreeMap::new(),
             questions: BTreeMap::new(),
             asked_so_far: 0,
@@ -117,6 +121,10 @@ impl Book {
             | Event::StepFailed { step, .. }
             | Event::StepCancelled { step, .. } => {
                 self.open.remove(step);
+                let lane = self.loops.lane(step);
+                if self.speaking.get(lane) == Some(step) {
+                    self.speaking.remove(lane);
+                }
                 self.questions.retain(|_, asked| asked.step != *step);
             }
             Event::ConversationOpened { step, conversation, shared, .. } => {
@@ -211,6 +219,12 @@ impl Book {
     /// The conversation a step's lane shares.
     pub(crate) fn conversation(&self, step: &StepId) -> Option<&ConversationId> {
         self.lanes.get(self.loops.lane(step))
+    }
+
+    /// Lets a step speak in the conversation its lane shares, unless another one does.
+    pub(crate) fn may_speak(&mut self, step: &StepId) -> bool {
+        let lane = self.loops.lane(step).to_owned();
+        self.speaking.entry(lane).or_insert_with(|| step.clone()) == step
     }
 
     /// Whether a step works in the conversation its lane shares.

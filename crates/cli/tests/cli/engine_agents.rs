@@ -124,6 +124,25 @@ fn agents_of_a_lane_share_a_conversation_and_others_have_their_own() {
     );
 }
 
+/// Nobody speaks in a conversation in which somebody else is being answered.
+#[test]
+fn agents_of_a_lane_that_run_at_once_do_not_share_a_conversation() {
+    let nodes = ["one", "left", "right", "two"].map(agent);
+    let edges = json!([
+        {"from": "one", "to": "left"}, {"from": "one", "to": "right"},
+        {"from": ["left", "right"], "to": "two"},
+    ]);
+    for (at_once, of_right) in [(2, 2), (1, 1)] {
+        let project = Project::scripted(DONE);
+        let workflow = json!({"maxConcurrency": at_once, "nodes": nodes, "edges": edges});
+        project.ends(&workflow, 0);
+        let mut spoken = conversations(&project);
+        spoken.sort();
+        let all = [("left#1", 1), ("one#1", 1), ("right#1", of_right), ("two#1", 1)];
+        assert_eq!(spoken, named(&all), "{at_once} at once");
+    }
+}
+
 /// A loop is no lane of its own: it goes on talking, unless the context is cleared in it.
 #[test]
 fn the_rounds_of_a_loop_share_the_conversation_around_it() {
