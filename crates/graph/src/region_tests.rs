@@ -427,7 +427,10 @@ fn the_launch_that_is_one_too_many_is_refused_and_can_be_allowed_later() {
         .edge("b", "c");
     let more = Input::Patched { patch: patch(json!({"maxLaunches": 2})) };
     let table = vec![
-        (done("a#1"), "fail: the run has used all of its 1 launches of an agent"),
+        (
+            done("a#1"),
+            "fail: the run has used all of its 1 launches of an agent; resume with a higher --max-launches",
+        ),
         (more, ""),
         (Input::Revived, "start b#1"),
         (done("b#1"), "start c#1"),

@@ -346,9 +346,11 @@ impl Run {
         let money = self.settings.max_cost_usd.filter(|max| spent.cost_usd.unwrap_or(0.0) >= *max);
         let tokens = self.settings.max_tokens.filter(|max| spent.tokens >= *max);
         if let Some(max) = money {
-            self.exhaust(format!("the run has spent all of its ${max}"));
+            let why = format!("the run has spent all of its ${max}");
+            self.exhaust(format!("{why}; resume with a higher --max-cost"));
         } else if let Some(max) = tokens {
-            self.exhaust(format!("the run has used all of its {max} tokens"));
+            let why = format!("the run has used all of its {max} tokens");
+            self.exhaust(format!("{why}; resume with a higher --max-tokens"));
         } else if self.settings.max_cost_usd.is_some() && spent.cost_unknown {
             let why = "a turn did not say what it cost, so the ceiling in money cannot hold";
             self.exhaust(why.to_owned());

@@ -96,13 +96,23 @@ fn tokens_spent() {
     let dear = worker("Task #1:").does([note(), tokens(600), done("it was dear")]);
     let scene = plan.clone().turn(dear).rest();
     let ran = env.ralph(&scene.toml(), &["--max-tokens", "500"]);
-    failed(&env, &ran, 5, "the run has used all of its 500 tokens");
+    failed(
+        &env,
+        &ran,
+        5,
+        "the run has used all of its 500 tokens; resume with a higher --max-tokens",
+    );
 
     // The ceiling stays: resumed without a higher one, nobody is prompted.
     let calls = || fs::read_to_string(env.session().join("logs/agent-calls.jsonl")).unwrap();
     let prompted = calls();
     let again = env.run(["resume", "last"]);
-    failed(&env, &again, 5, "the run has used all of its 500 tokens");
+    failed(
+        &env,
+        &again,
+        5,
+        "the run has used all of its 500 tokens; resume with a higher --max-tokens",
+    );
     assert_eq!(calls(), prompted, "nobody works past a ceiling");
 
     env.script(&plan.rest().toml());
@@ -117,7 +127,7 @@ fn money_spent() {
     let plan = Scene::of(&[("#1", &[]), ("#2", &["#1"])]);
     let dear = worker("Task #1:").does([note(), cost(2.5), say("and now I think"), fail("hang")]);
     let ran = env.ralph(&plan.clone().turn(dear).rest().toml(), &["--max-cost", "2"]);
-    failed(&env, &ran, 5, "the run has spent all of its $2");
+    failed(&env, &ran, 5, "the run has spent all of its $2; resume with a higher --max-cost");
     assert_eq!(env.summary()["costUsd"], 2.5);
     env.script(&plan.rest().toml());
     let ran = env.run(["resume", "last", "--max-cost", "10"]);

@@ -69,9 +69,9 @@ fn everything_that_is_wrong_is_told_at_once_with_its_place() {
     bad.json:10:5: ATM103 error at the graph (nodes[6]): the id "b" already belongs to nodes[1]
       help: rename one of the two, and the edges that mean it
     bad.json:13:13: ATM105 error at the graph (edges[0]): the edge from "a" leads to "nowhere", which does not exist
-      help: use one of "a", "b", "c", "d", "e", "f", "b", "g", or add a node "nowhere"
+      help: use one of "a", "b", "c", "d", "e", "f", "g", or add a node "nowhere"
     bad.json:11:60: ATM202 error at g (onError): after a failure it goes to "nowhere", which does not exist
-      help: use one of "a", "b", "c", "d", "e", "f", "b", "g", or add a node "nowhere"
+      help: use one of "a", "b", "c", "d", "e", "f", "g", or add a node "nowhere"
     bad.json:10:5: ATM108 error at b: no way leads here from the start
       help: add an edge to it, name it where a node may go to, or remove it
     bad.json:6:5: ATM108 error at c: no way leads here from the start

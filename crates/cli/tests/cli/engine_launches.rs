@@ -120,11 +120,11 @@ fn the_launch_one_too_many_is_refused_and_more_can_be_allowed() {
     let stopped = project.run(&unbounded(), &["--max-launches", "2"]);
     insta::assert_snapshot!(project.shown(&stopped), @r"
     [TIME] Started Flow session: SESSION
-    [TIME] Failed: the run has used all of its 2 launches of an agent
+    [TIME] Failed: the run has used all of its 2 launches of an agent; resume with a higher --max-launches
     Failed Flow session: SESSION
     Resume with: atomic resume SESSION
     --- stderr
-    error: the run has used all of its 2 launches of an agent
+    error: the run has used all of its 2 launches of an agent; resume with a higher --max-launches
     --- exit code 5
     ");
     assert_eq!(project.env.ledger().len(), 2);

@@ -1,6 +1,6 @@
 //! One problem: what is wrong, where, and what to do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
@@ -202,8 +202,11 @@ fn noun(code: Code) -> &'static str {
 }
 
 /// The first few names, for a sentence; `None` when there are none.
-pub(super) fn listed<'k>(mut names: impl Iterator<Item = &'k str>) -> Option<String> {
+pub(super) fn listed<'k>(names: impl Iterator<Item = &'k str>) -> Option<String> {
     const SHOWN: usize = 8;
+    // What is there twice is told of elsewhere.
+    let mut told = BTreeSet::new();
+    let mut names = names.filter(|name| told.insert(*name));
     let shown: Vec<String> = names.by_ref().take(SHOWN).map(|name| format!("\"{name}\"")).collect();
     let more = if names.next().is_some() { ", …" } else { "" };
     match shown.as_slice() {

@@ -176,7 +176,10 @@ impl Machine {
         if matches!(program.plan(plan).node(node).kind, Kind::Work { launch: true, .. }) {
             let limit = self.frame(0).state.get(Self::MAX_LAUNCHES).and_then(|max| max.as_u64());
             if let Some(limit) = limit.filter(|limit| self.launches >= *limit) {
-                let message = format!("the run has used all of its {limit} launches of an agent");
+                let message = format!(
+                    "the run has used all of its {limit} launches of an agent; resume with a \
+                     higher --max-launches"
+                );
                 let was = self.leaf(place).cloned().map_or(Was::Nothing, Was::Leaf);
                 self.open.remove(&step);
                 let error = StepError::new(code::CEILING, message);
