@@ -33,7 +33,10 @@ impl Machine {
             state.keys.insert(each.item.clone(), Arc::new(item));
             self.open_child(place, name, Some(state));
         }
-        self.end_if_idle(place);
+        // What another item has changed, and is not applied yet, may let more of them start.
+        if self.region_mut(place).is_some_and(|region| region.absorbing.is_empty()) {
+            self.end_if_idle(place);
+        }
     }
 
     /// The first item that may start now, if there is a worker for it.

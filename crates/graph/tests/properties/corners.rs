@@ -79,6 +79,25 @@ fn a_function_that_fails_inside_a_fan_ends_it_only_after_its_other_items_are_gon
 }
 
 #[test]
+fn a_fan_with_a_failed_item_ends_only_when_all_that_finished_are_heard() {
+    let graph = only(fan("fan", 9, only(work("w")))).reducer("made", Reducer::Call("f".into()));
+    let table = vec![
+        (failed("fan#1[0]/w#1", 1), ""),
+        (wrote("fan#1[1]/w#1", "made", json!(1)), "evaluate f(null, 1) for fan#1[1]/w#1"),
+        (wrote("fan#1[2]/w#1", "made", json!(2)), "evaluate f(null, 2) for fan#1[2]/w#1"),
+        (evaluated("fan#1[1]/w#1", json!([1])), "evaluate f(null, 1) for fan#1"),
+        (evaluated("fan#1[2]/w#1", json!([2])), ""),
+        (evaluated("fan#1", json!([1])), "evaluate f([1], 2) for fan#1"),
+        (
+            evaluated("fan#1", json!([1, 2])),
+            "fail: 1 of 3 items failed; the first: fan#1[0]/w#1 broke",
+        ),
+    ];
+    let first = "start fan#1[0]/w#1; start fan#1[1]/w#1; start fan#1[2]/w#1";
+    play(graph, json!({"list": [1, 2, 3]}), first, table);
+}
+
+#[test]
 fn a_visit_that_was_stopped_before_its_turn_is_entered_when_the_run_is_revived() {
     let mut graph = Graph::starting_at("s")
         .node(work("s"))
