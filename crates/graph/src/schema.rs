@@ -2,6 +2,9 @@
 
 use serde_json::Value;
 
+/// The longest value that is shown, in bytes.
+const MOST_SHOWN: usize = 200;
+
 /// The schemas of one node.
 #[derive(Debug)]
 pub(crate) struct Schemas {
@@ -23,7 +26,26 @@ impl Schema {
     pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
         self.0.validate(value).map_err(|error| {
             let place = error.instance_path().to_string();
-            if place.is_empty() { error.to_string() } else { format!("at `{place}`: {error}") }
+            // A whole state would drown what is wrong with it.
+            let is_short = error.instance().to_string().len() <= MOST_SHOWN;
+            let told =
+                if is_short { error.to_string() } else { error.masked_with("it").to_string() };
+            if place.is_empty() { told } else { format!("at `{place}`: {told}") }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Schema;
+
+    #[test]
+    fn a_long_value_is_not_shown() {
+        let schema = Schema::read(&json!({"properties": {"a": {"type": "object"}}})).unwrap();
+        let told = |value| schema.check(&json!({"a": value})).unwrap_err();
+        assert_eq!(told(json!(7)), "at `/a`: 7 is not of type \"object\"");
+        assert_eq!(told(json!("x".repeat(500))), "at `/a`: it is not of type \"object\"");
     }
 }

@@ -12,7 +12,7 @@ use crate::scene::{Scene, Sort};
 use crate::world::World;
 
 /// More inputs than any run of these graphs can take.
-const ENDLESS: usize = 20_000;
+const ENDLESS: usize = 100_000;
 
 /// A run under way, with everything that happened in it.
 #[derive(Clone, Debug)]

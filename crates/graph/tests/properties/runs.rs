@@ -280,7 +280,13 @@ fn the_order_of_answers_does_not_matter() {
 fn end(run: &Run, fans: bool) -> (Vec<String>, Option<Result<(), StepError>>, Value) {
     let starts =
         run.starts().iter().map(|s| format!("{}@{} {:?}", s.step, s.attempt, s.how)).collect();
-    let outcome = run.machine.outcome().cloned();
+    let mut outcome = run.machine.outcome().cloned();
+    if let Some(Err(error)) = &mut outcome
+        && [code::INPUT_SCHEMA, code::OUTPUT_SCHEMA].contains(&error.code.as_str())
+    {
+        // It shows a value, in the order in which it came about.
+        error.message.clear();
+    }
     if outcome.as_ref().is_some_and(Result::is_err) {
         return (starts, outcome, Value::Null);
     }

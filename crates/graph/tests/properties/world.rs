@@ -9,6 +9,7 @@ use atomic_graph::{
 use serde_json::{Value, json};
 
 use crate::dice::Dice;
+use crate::ledger::stops;
 
 /// What the world is like.
 #[derive(Clone, Copy, Debug)]
@@ -160,9 +161,10 @@ impl World {
     /// Inside a fan: tasks are settled, put off or added to, and lists grow.
     fn with_items(&self, step: &StepId, result: StepResult, dice: &mut Dice) -> StepResult {
         let Some(item) = step.item() else { return result };
-        if self.growing && dice.chance(4) {
-            let id = format!("g{}", dice.below(1_000));
-            return result.set("list", json!([{"id": id}]));
+        // What has grown has a longer name, and what has a long name does not grow: it must end.
+        let way: String = stops(step).iter().filter_map(|stop| stop.inside).collect();
+        if self.growing && way.len() < 8 && dice.chance(4) {
+            return result.set("list", json!([{"id": format!("{way}g{}", dice.below(1_000))}]));
         }
         if !item.starts_with('#') {
             return result;
