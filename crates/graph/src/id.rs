@@ -141,7 +141,7 @@ impl<'a> Stop<'a> {
 }
 
 /// What is before a mark and a number at the end of `text`.
-fn without_number(text: &str, mark: char) -> Option<&str> {
+pub(crate) fn without_number(text: &str, mark: char) -> Option<&str> {
     let (before, number) = text.rsplit_once(mark)?;
     let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then_some(before)

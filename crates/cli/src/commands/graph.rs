@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use atomic_event::{Envelope, Event, Moment, StepId};
+use atomic_event::{Envelope, Event, Moment, StepId, Timer};
 use atomic_graph::Graph;
 use atomic_graph::draw::{Overlay, Role, Status, TreeLine, dot, mermaid, svg, tree};
 use atomic_session::Session;
@@ -62,8 +62,10 @@ fn drawn(text: &str) -> Result<(Graph, Overlay), Failure> {
 fn overlay(dir: &Path) -> Result<Overlay, Failure> {
     let mut overlay = Overlay::default();
     let mut started: BTreeMap<StepId, Moment> = BTreeMap::new();
+    let mut first = None;
     for fact in Session::read_only(stage::disk(), dir)? {
         let Envelope { event, at, .. } = fact?;
+        let first = *first.get_or_insert(at);
         let Some((step, status)) = told(&event) else { continue };
         if status == Status::Running {
             started.insert(step.clone(), at);
@@ -76,6 +78,7 @@ fn overlay(dir: &Path) -> Result<Overlay, Failure> {
         let open = matches!(status, Status::Running | Status::Asking);
         let time = began.filter(|_| !open).map(|began| at.millis_since(began));
         overlay.add(step, status, time);
+        overlay.heard(step, at.millis_since(first));
     }
     Ok(overlay)
 }
@@ -87,7 +90,10 @@ fn told(event: &Event) -> Option<(&StepId, Status)> {
     }
     Some(if let Event::StepFinished { step, .. } | Event::BranchChosen { step, .. } = event {
         (step, Status::Completed)
-    } else if let Event::StepFailed { step, .. } = event {
+    } else if let Event::StepFailed { step, .. }
+    | Event::TimerFired { step, timer: Timer::Limit }
+    | Event::FunctionEvaluated { step, error: Some(_), .. } = event
+    {
         (step, Status::Failed)
     } else if let Event::StepLost { step, .. } = event {
         (step, Status::Lost)

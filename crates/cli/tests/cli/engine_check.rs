@@ -415,7 +415,7 @@ fn a_session_is_drawn_with_how_far_it_has_come() {
     each node at most `maxIterations`×
     ├─▸ ✓ look    work  Looking  → which  ✓ · N s
     ├─  ✓ which   decision  → race (look says “good”)  → breaks (otherwise)  ✓ completed
-    ├─    race    parallel · race: the first to end  → breaks
+    ├─  ✓ race    parallel · race: the first to end  → breaks  ✓ · N s
     │   ├─ [quick]  each node at most `maxIterations`×
     │   │  └─▸ ✓ quick  work  → end  ✓ · N s
     │   └─ [stuck]  each node at most `maxIterations`×

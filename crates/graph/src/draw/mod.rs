@@ -9,6 +9,7 @@ mod dot;
 mod mermaid;
 mod overlay;
 mod picture;
+mod regions;
 mod svg;
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::regions::{around, with_regions};
 use crate::id::Stop;
-use crate::{Graph, Kind, StepId};
+use crate::{Graph, Kind, OnError, StepId};
 
 /// How a node of a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -115,16 +116,18 @@ pub struct Overlay {
     /// `tasks/worker` or `both[left]/build`.
     pub nodes: BTreeMap<String, Mark>,
     steps: BTreeMap<StepId, Seen>,
+    /// When the first and the last was heard from inside a visit.
+    spans: BTreeMap<String, (u64, u64)>,
     added: u64,
 }
 
 /// What was last heard of a step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Seen {
-    status: Status,
-    took_ms: Option<u64>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) status: Status,
+    pub(super) took_ms: Option<u64>,
     /// The later one speaks for the lane.
-    order: u64,
+    pub(super) order: u64,
 }
 
 impl Overlay {
@@ -141,6 +144,14 @@ impl Overlay {
         }
     }
 
+    /// Learns when something was heard of a step: so long are the nodes around it at work.
+    pub fn heard(&mut self, step: &StepId, at_ms: u64) {
+        for visit in around(step.as_str()) {
+            let (_, last) = self.spans.entry(visit.to_owned()).or_insert((at_ms, at_ms));
+            *last = at_ms.max(*last);
+        }
+    }
+
     /// Whether there is nothing to lay over.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty() && self.steps.is_empty()
@@ -148,12 +159,12 @@ impl Overlay {
 
     /// The marks by the paths of `graph`. Steps of nodes it does not have are left out.
     pub(super) fn marks(&self, graph: &Graph) -> BTreeMap<String, Mark> {
-        let mut kinds = BTreeMap::new();
-        collect_kinds(graph, "", &mut kinds);
-        let mut lanes: BTreeMap<String, BTreeMap<String, &Seen>> = BTreeMap::new();
+        let mut spots = BTreeMap::new();
+        collect_spots(graph, "", &mut spots);
+        let mut lanes: BTreeMap<String, BTreeMap<String, Seen>> = BTreeMap::new();
         let mut marks: BTreeMap<String, Mark> = BTreeMap::new();
-        for (step, seen) in &self.steps {
-            let Some((path, lane)) = place(&step.stops(), &kinds) else { continue };
+        for (visit, seen) in with_regions(&self.steps, &self.spans, &spots) {
+            let Some((path, lane)) = place(&StepId::new(visit).stops(), &spots) else { continue };
             let mark = marks.entry(path.clone()).or_default();
             mark.visits += 1;
             if let Some(took) = seen.took_ms {
@@ -185,24 +196,37 @@ pub(super) fn inside(path: &str, branch: Option<&str>) -> String {
     branch.map_or_else(|| path.to_owned(), |branch| format!("{path}[{branch}]"))
 }
 
-fn collect_kinds<'a>(graph: &'a Graph, scope: &str, kinds: &mut BTreeMap<String, &'a Kind>) {
+/// A node of the graph, wherever it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot<'g> {
+    pub(super) kind: &'g Kind,
+    /// Whether the graph goes on when it fails.
+    pub(super) is_caught: bool,
+}
+
+fn collect_spots<'g>(graph: &'g Graph, scope: &str, spots: &mut BTreeMap<String, Spot<'g>>) {
     for node in &graph.nodes {
         let path = join(scope, node.id.as_str());
         for (branch, inner) in node.inner() {
-            collect_kinds(inner, &inside(&path, branch.map(crate::NodeId::as_str)), kinds);
+            collect_spots(inner, &inside(&path, branch.map(crate::NodeId::as_str)), spots);
         }
-        kinds.entry(path).or_insert(&node.kind);
+        let by_graph = graph.catch.as_ref().is_some_and(|catch| *catch != node.id);
+        let is_caught = by_graph || !matches!(node.on_error, OnError::Abort);
+        spots.entry(path).or_insert(Spot { kind: &node.kind, is_caught });
     }
 }
 
 /// The path of the node that a step visited, and the lane it did so in. Rounds of a loop follow
 /// each other, so they share a lane; items run beside each other, so they do not.
-fn place(stops: &[Stop<'_>], kinds: &BTreeMap<String, &Kind>) -> Option<(String, String)> {
+pub(super) fn place(
+    stops: &[Stop<'_>],
+    spots: &BTreeMap<String, Spot<'_>>,
+) -> Option<(String, String)> {
     let (mut scope, mut lane) = (String::new(), String::new());
     let mut path = String::new();
     for stop in stops {
         path = join(&scope, stop.node);
-        let kind = kinds.get(&path)?;
+        let kind = spots.get(&path)?.kind;
         let branch = if let Kind::Parallel(_) = kind { stop.inside.as_deref() } else { None };
         scope = inside(&path, branch);
         if let (Kind::Each(_), Some(item)) = (kind, &stop.inside) {

@@ -230,7 +230,7 @@ impl<'a> Drawing<'a> {
             caption: words::clean(&words::caption(node)),
             description: described.filter(|text| !text.is_empty()),
             rules: words::rules(node).iter().map(|rule| words::clean(rule)).collect(),
-            mark: mark.or_else(|| busy(&inner)),
+            mark,
             inner,
         });
     }
@@ -359,12 +359,4 @@ fn cover_everything(conditions: &[&Condition]) -> bool {
             let Condition::Not(inner) = condition else { return false };
             few.iter().any(|other| **other == **inner)
         })
-}
-
-/// A cluster that nobody has said anything about is at work when something in it is.
-fn busy(inner: &[Inner]) -> Option<Mark> {
-    let shapes = inner.iter().flat_map(|inner| &inner.sheet.shapes);
-    let status = shapes.filter_map(Shape::status).max()?;
-    let at_work = matches!(status, Status::Running | Status::Asking);
-    at_work.then(|| Mark { visits: 0, ..Mark::new(status) })
 }

@@ -2,7 +2,7 @@
 
 use super::fixtures;
 use crate::draw::{Mark, Overlay, Role, Status, dot, mermaid, svg, tree};
-use crate::{Count, Graph, StepId, Strategy};
+use crate::{Count, Graph, OnError, StepId, Strategy};
 
 /// A step, how it stands and how long it took.
 type Told = (&'static str, Status, Option<u64>);
@@ -46,37 +46,37 @@ fn steps_are_folded_into_the_nodes_they_visited() {
                 ("fan#1[#2]/worker#1", Failed, Some(2)),
                 ("fan#1[#3]/worker#1", Completed, None),
             ],
-            &["fan/worker 2✓ 1✗ ×3 3ms"],
+            &["fan ✗ ×1", "fan/worker 2✓ 1✗ ×3 3ms"],
         ),
         (
             "a later visit speaks for its item",
             &[("fan#1[#3]/worker#1", Failed, None), ("fan#1[#3]/worker#2", Completed, None)],
-            &["fan/worker ✓ ×2"],
+            &["fan ✓ ×1", "fan/worker ✓ ×2"],
         ),
         (
             "and so does a later visit of the fan, whatever sorts first",
             &[("fan#2[#3]/worker#1", Failed, None), ("fan#10[#3]/worker#1", Completed, None)],
-            &["fan/worker ✓ ×2"],
+            &["fan ✓ ×2", "fan/worker ✓ ×2"],
         ),
         (
             "branches are places of their own",
             &[("par#1[left]/a#1", Completed, None), ("par#1[right]/a#1", Running, None)],
-            &["par[left]/a ✓ ×1", "par[right]/a ● ×1"],
+            &["par ● ×1", "par[left]/a ✓ ×1", "par[right]/a ● ×1"],
         ),
         (
             "rounds follow each other",
             &[("loop#1[1]/x#1", Failed, None), ("loop#1[2]/x#1", Running, None)],
-            &["loop/x ● ×2"],
+            &["loop ● ×1", "loop/x ● ×2"],
         ),
         (
             "so do attempts of a region",
             &[("sub#1/x#1", Failed, None), ("sub#1!2/x#1", Completed, None)],
-            &["sub/x ✓ ×2"],
+            &["sub ✓ ×1", "sub/x ✓ ×2"],
         ),
         (
             "also of a fan",
             &[("fan#1[#1]/worker#1", Failed, None), ("fan#1!2[#1]/worker#1", Completed, None)],
-            &["fan/worker ✓ ×2"],
+            &["fan ✓ ×1", "fan/worker ✓ ×2"],
         ),
         (
             "what the graph does not have is left out",
@@ -87,6 +87,61 @@ fn steps_are_folded_into_the_nodes_they_visited() {
     for (what, steps, expected) in cases {
         assert_eq!(marks(&graph, steps), expected, "{what}");
     }
+}
+
+/// Nothing is recorded of a node in which graphs run; it stands as they do.
+#[test]
+fn a_region_stands_as_what_is_in_it() {
+    use Status::{Cancelled, Completed, Failed, Running};
+    let branches = || vec![("l", fixtures::chain(&["a", "b"])), ("r", fixtures::chain(&["a"]))];
+    let mut skips = fixtures::chain(&["x", "y"]);
+    skips.nodes[1].on_error = OnError::Skip;
+    let mut catches = fixtures::chain(&["x", "y"]);
+    catches.catch = Some("y".into());
+    let graph = Graph::starting_at("all")
+        .node(fixtures::parallel("all", Strategy::All, branches()))
+        .node(fixtures::parallel("any", Strategy::Any, branches()))
+        .node(fixtures::looped("loop", fixtures::chain(&["x"])))
+        .node(fixtures::subgraph("skips", skips))
+        .node(fixtures::subgraph("catches", catches))
+        .node(fixtures::each("fan", fixtures::chain(&["x"]), Count::Fixed(2)))
+        .node(fixtures::subgraph(
+            "outer",
+            Graph::starting_at("in").node(fixtures::each(
+                "in",
+                fixtures::chain(&["x"]),
+                Count::Fixed(2),
+            )),
+        ));
+    let cases: [(&[Told], &str); 13] = [
+        (&[("all#1[l]/a#1", Completed, None), ("all#1[r]/a#1", Failed, None)], "all ✗ ×1"),
+        (&[("all#1[r]/a#1", Failed, None), ("all#1[l]/a#1", Completed, None)], "all ✗ ×1"),
+        (&[("all#1[r]/a#1", Failed, None), ("all#1[l]/a#1", Running, None)], "all ● ×1"),
+        (&[("any#1[r]/a#1", Failed, None), ("any#1[l]/b#1", Cancelled, None)], "any ✗ ×1"),
+        (&[("any#1[r]/a#1", Failed, None), ("any#1[l]/b#1", Completed, None)], "any ✓ ×1"),
+        (&[("any#1[l]/b#1", Completed, None), ("any#1[r]/a#1", Cancelled, None)], "any ✓ ×1"),
+        (&[("loop#1[1]/x#1", Completed, None), ("loop#1[2]/x#1", Failed, None)], "loop ✗ ×1"),
+        (&[("skips#1/x#1", Completed, None), ("skips#1/y#1", Failed, None)], "skips ✓ ×1"),
+        (&[("catches#1/x#1", Failed, None), ("catches#1/y#1", Completed, None)], "catches ✓ ×1"),
+        (&[("catches#1/x#1", Failed, None), ("catches#1/y#1", Failed, None)], "catches ✗ ×1"),
+        // Out of time: what is in it is stopped after that.
+        (&[("skips#1", Failed, None), ("skips#1/x#1", Cancelled, None)], "skips ✗ ×1"),
+        (&[("fan#1", Failed, None), ("fan#1!2[0]/x#1", Completed, None)], "fan ✓ ×1"),
+        (
+            &[("outer#1/in#1[0]/x#1", Failed, None), ("outer#1/in#1[1]/x#1", Completed, None)],
+            "outer ✗ ×1",
+        ),
+    ];
+    for (steps, expected) in cases {
+        let marks = marks(&graph, steps);
+        assert!(marks.iter().any(|mark| mark == expected), "{expected}: {marks:?}");
+    }
+    let mut run = Overlay::default();
+    for (step, status, at) in [("fan#1[0]/x#1", Running, 5), ("fan#1[0]/x#1", Completed, 25)] {
+        run.add(&StepId::new(step), status, None);
+        run.heard(&StepId::new(step), at);
+    }
+    assert_eq!(run.marks(&graph)["fan"].took_ms, Some(20));
 }
 
 #[test]
@@ -154,7 +209,7 @@ fn a_region_is_at_work_while_something_in_it_is() {
     for (status, expected) in [
         (Status::Running, "└─▸ ● sub  subgraph  → end  ● running"),
         (Status::Asking, "└─▸ ? sub  subgraph  → end  ? asking"),
-        (Status::Completed, "└─▸   sub  subgraph  → end"),
+        (Status::Completed, "└─▸ ✓ sub  subgraph  → end  ✓ completed"),
     ] {
         let mut run = Overlay::default();
         run.add(&StepId::new("sub#1/x#1"), status, None);
