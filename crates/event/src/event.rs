@@ -274,7 +274,7 @@ pub struct Source {
     pub text: String,
     /// The files of all workflows inside it, by the names they are used by.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub uses: BTreeMap<String, Source>,
+    pub uses: BTreeMap<String, Self>,
 }
 
 impl Source {
