@@ -119,14 +119,7 @@ impl Book {
             Event::StepStarted(started) => self.learn_start(started),
             Event::StepFinished { step, .. }
             | Event::StepFailed { step, .. }
-            | Event::StepCancelled { step, .. } => {
-                self.open.remove(step);
-                let lane = self.loops.lane(step);
-                if self.speaking.get(lane) == Some(step) {
-                    self.speaking.remove(lane);
-                }
-                self.questions.retain(|_, asked| asked.step != *step);
-            }
+            | Event::StepCancelled { step, .. } => self.learn_end(step),
             Event::ConversationOpened { step, conversation, shared, .. } => {
                 if *shared {
                     self.lanes.insert(self.loops.lane(step).to_owned(), conversation.clone());
@@ -197,6 +190,15 @@ impl Book {
             self.iteration = iteration;
             self.iterations.insert(scope(&started.step).to_owned(), iteration);
         }
+    }
+
+    fn learn_end(&mut self, step: &StepId) {
+        self.open.remove(step);
+        let lane = self.loops.lane(step);
+        if self.speaking.get(lane) == Some(step) {
+            self.speaking.remove(lane);
+        }
+        self.questions.retain(|_, asked| asked.step != *step);
     }
 
     fn learn_report(&mut self, step: &StepId, report: &Report) {
