@@ -63,8 +63,11 @@ pub(crate) fn workflow_of(created: &Created) -> Result<Workflow, String> {
     let Some(kept) = &created.origin.source else {
         return builtin::find(created.workflow.as_str()).map_err(|error| error.to_string());
     };
-    let loaded = read(kept, &Kept(&kept.uses));
-    loaded.workflow.ok_or_else(|| loaded.errors.join("\n"))
+    // Its graph is the one the session keeps, and was found sound when it began.
+    let draft = descriptor::read(&Document::plain(kept.clone()), &Kept(&kept.uses));
+    draft
+        .into_workflow()
+        .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
 }
 
 /// Every workflow there is, by name, for `check` without arguments.

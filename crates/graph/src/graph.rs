@@ -21,6 +21,10 @@ pub struct Graph {
     /// How changes meet what is there; [`Reducer::Replace`] for keys not named.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reducers: BTreeMap<Key, Reducer>,
+    /// What a sub-graph begins with under keys that have no value around it. Only that of a
+    /// sub-graph counts; a whole run is given its state.
+    #[serde(default, skip_serializing_if = "crate::Patch::is_empty")]
+    pub defaults: crate::Patch,
     /// The largest number of steps of the whole run. Only the outermost graph's counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u64>,
@@ -335,6 +339,7 @@ impl Graph {
             nodes: vec![],
             edges: vec![],
             reducers: BTreeMap::new(),
+            defaults: crate::Patch::new(),
             max_steps: None,
             max_concurrency: None,
             max_iterations: None,
@@ -425,6 +430,18 @@ impl Node {
             Kind::Each(each) => vec![(None, &each.graph)],
             Kind::Parallel(parallel) => {
                 parallel.branches.iter().map(|b| (Some(&b.id), &b.graph)).collect()
+            }
+        }
+    }
+
+    /// The same graphs, to be changed.
+    pub fn inner_mut(&mut self) -> Vec<&mut Graph> {
+        match &mut self.kind {
+            Kind::Work { .. } | Kind::Decision => vec![],
+            Kind::Subgraph { graph, .. } | Kind::Loop { graph, .. } => vec![graph],
+            Kind::Each(each) => vec![&mut each.graph],
+            Kind::Parallel(parallel) => {
+                parallel.branches.iter_mut().map(|branch| &mut branch.graph).collect()
             }
         }
     }

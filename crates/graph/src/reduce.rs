@@ -103,6 +103,18 @@ impl Reducer {
         }
     }
 
+    /// Whether changes can be combined with `value` at all.
+    pub(crate) fn begins_with(&self, value: &Value) -> Result<(), String> {
+        let change = match self {
+            Self::Replace | Self::IfDefined | Self::Call(_) => return Ok(()),
+            Self::Concat | Self::MergeById | Self::MergeBy(_) => Value::Array(vec![]),
+            Self::Merge => Value::Object(Map::new()),
+            Self::Max | Self::Min | Self::Sum => Value::from(0),
+            Self::Or | Self::And => Value::Bool(true),
+        };
+        self.accepts(value, &change)
+    }
+
     /// The small values, which are simply replaced.
     fn combined(&self, old: &Value, change: &Value) -> Result<Value, String> {
         match self {
@@ -126,7 +138,8 @@ fn misfit(reducer: &str, old: &Value, change: &Value) -> String {
     format!("`{reducer}` cannot combine {} with {}", kind(old), kind(change))
 }
 
-fn kind(value: &Value) -> &'static str {
+/// What a value is, for a sentence.
+pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",

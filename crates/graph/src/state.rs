@@ -38,6 +38,15 @@ impl State {
         Self { base: Some(Arc::clone(base)), ..Self::default() }
     }
 
+    /// Adds values under keys that have none yet.
+    pub(crate) fn fill(&mut self, defaults: &Patch) {
+        for (key, value) in defaults {
+            if self.get(key.as_str()).is_none() {
+                self.keys.insert(key.clone(), Arc::new(value.clone()));
+            }
+        }
+    }
+
     /// The value of `key`.
     pub fn get(&self, key: &str) -> Option<&Arc<Value>> {
         self.layers().find_map(|layer| layer.keys.get(key))

@@ -39,7 +39,9 @@ impl Entries {
             EntryKind::Skill => (&self.skills, "Skill"),
             EntryKind::Command => (&self.commands, "Command"),
         };
-        let Some(prompt) = entries.get(name) else {
+        let wanted = name.to_lowercase();
+        let mut all = entries.iter();
+        let Some((_, prompt)) = all.find(|(known, _)| known.to_lowercase() == wanted) else {
             let hint = nearest(name, self.names(kind));
             let hint =
                 hint.map_or_else(String::new, |known| format!(" (did you mean \"{known}\"?)"));
@@ -75,6 +77,7 @@ mod tests {
             .with(EntryKind::Command, "changelog", "plain");
         let prompt = |kind, name: &str, args: &str| entries.prompt(kind, name, args).unwrap();
         assert_eq!(prompt(EntryKind::Skill, "a", "1"), "x 1 y 1");
+        assert_eq!(prompt(EntryKind::Skill, "A", "1"), "x 1 y 1", "in any case");
         assert_eq!(prompt(EntryKind::Skill, "a", ""), "x [no arguments] y [no arguments]");
         assert_eq!(prompt(EntryKind::Command, "b", ""), "x .");
         assert_eq!(prompt(EntryKind::Command, "c", "1"), "plain\n\n1");

@@ -24,7 +24,8 @@ pub const BUILT_IN: &[Persona] = &[
     Persona { name: "reviewer", source: include_str!("../../../assets/agents/reviewer.md") },
 ];
 
-/// Finds a persona.
+/// Finds a persona, in whatever case its name is written.
 pub fn find(name: &str) -> Option<&'static Persona> {
+    let name = name.to_lowercase();
     BUILT_IN.iter().find(|persona| persona.name == name)
 }

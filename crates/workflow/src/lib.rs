@@ -63,7 +63,7 @@ pub struct Workflow {
 pub enum Initial {
     /// A function makes it.
     Made(fn(&Launch) -> Patch),
-    /// These values, besides `prompt`, `executionId` and `maxIterations`.
+    /// These values, besides `prompt`, `executionId`, `maxIterations` and `workers`.
     Given(Patch),
 }
 
@@ -79,11 +79,16 @@ impl Initial {
                 let given = values.get("maxIterations").cloned();
                 let limit = launch.limits.iterations.map(Into::into).or(given);
                 state.insert("maxIterations".into(), limit.unwrap_or(DEFAULT_ITERATIONS.into()));
+                state.entry(WORKERS.into()).or_insert_with(|| launch.workers.max(1).into());
                 state
             }
         }
     }
 }
+
+/// The key of the state with the number of workers of the run, for fans that do not say how many
+/// items are worked on at once.
+pub const WORKERS: &str = "workers";
 
 /// How often a node may be visited when nobody says otherwise.
 pub const DEFAULT_ITERATIONS: u32 = 100;

@@ -38,6 +38,13 @@ fn fill(template: &str, state: &State, write: impl Fn(String) -> String) -> Stri
     text
 }
 
+/// The nodes whose outputs a template is filled with.
+pub(crate) fn outputs_in(template: &str) -> impl Iterator<Item = &str> {
+    let behind = template.split('{').skip(1);
+    let names = behind.filter_map(|rest| rest.split_once('}').map(|(name, _)| name));
+    names.filter_map(|name| name.strip_prefix("outputs.")?.split('.').next())
+}
+
 fn lookup(path: &str, state: &State) -> Option<String> {
     let mut parts = path.split('.');
     let first = parts.next()?;

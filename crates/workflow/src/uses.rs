@@ -5,10 +5,11 @@ use atomic_graph::check::{Use, UseKind};
 use serde::Deserialize as _;
 use serde_json::Value;
 
+use crate::template::outputs_in;
 use crate::{Action, EntryKind, TaskFileOp, Text};
 
-/// The names an action uses, and the keys of the state it changes whenever it succeeds. What a
-/// function changes is not known before it runs. An action that cannot be read uses nothing.
+/// The names an action uses, the nodes whose outputs its texts are filled with, and the keys of the
+/// state it changes. What a function changes is not known before it runs. An action that cannot be read uses nothing.
 pub fn names_used(action: &Value) -> Vec<Use> {
     let mut used = Used::default();
     match Action::deserialize(action) {
@@ -39,12 +40,11 @@ pub fn names_used(action: &Value) -> Vec<Use> {
             used.add(UseKind::Writes, "tasks");
             if file.op == TaskFileOp::Next {
                 used.add(UseKind::Writes, "tasksDone");
+                used.add(UseKind::MayWrite, "currentTask");
             }
         }
-        Ok(
-            Action::Gates(_) | Action::Ask(_) | Action::ClearContext | Action::ContextMonitor(_),
-        )
-        | Err(_) => {}
+        Ok(Action::Ask(asking)) => used.template(&asking.question.question),
+        Ok(Action::Gates(_) | Action::ClearContext | Action::ContextMonitor(_)) | Err(_) => {}
     }
     used.0
 }
@@ -66,9 +66,15 @@ impl Used {
     }
 
     fn text(&mut self, text: &Text) {
-        if let Text::Call(function) = text {
-            self.function(function);
+        match text {
+            Text::Call(function) => self.function(function),
+            Text::Template(template) => self.template(template),
+            Text::Verbatim(_) => {}
         }
+    }
+
+    fn template(&mut self, template: &str) {
+        outputs_in(template).for_each(|node| self.add(UseKind::Output, node));
     }
 }
 
@@ -112,9 +118,18 @@ mod tests {
             ),
             (
                 json!({"do": "task_file", "path": "t.json", "op": "next", "selector": "w/1"}),
-                "Function w/1, Writes tasks, Writes tasksDone",
+                "Function w/1, Writes tasks, Writes tasksDone, MayWrite currentTask",
             ),
             (json!({"do": "task_file", "path": "t.json", "op": "complete"}), "Writes tasks"),
+            (
+                json!({"do": "shell", "command": {"template": "echo {outputs.a} {b} {outputs.c.d}"}}),
+                "Output a, Output c",
+            ),
+            (json!({"do": "shell", "command": {"verbatim": "echo {outputs.a}"}}), ""),
+            (
+                json!({"do": "ask", "question": {"question": "{outputs.a}?", "options": []}}),
+                "Output a",
+            ),
             (json!({"do": "clear_context"}), ""),
             (json!({"do": "gates"}), ""),
             (json!(null), ""),

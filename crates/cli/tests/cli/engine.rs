@@ -160,7 +160,7 @@ fn barrier(count: usize, timeout_ms: u32, more: Value) -> Value {
 }
 
 /// How many steps were under way at once, at most.
-fn most_at_once(story: &[String]) -> i32 {
+pub(crate) fn most_at_once(story: &[String]) -> i32 {
     let (mut now, mut most) = (0_i32, 0);
     for line in story {
         now += if line.starts_with("started ") { 1 } else { -1 };

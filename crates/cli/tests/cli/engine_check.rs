@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::engine::{Project, tool, with};
+use crate::engine::{Project, most_at_once, tool, with};
 use crate::env::ran;
 
 /// Two files with most of what can be wrong.
@@ -241,8 +241,6 @@ fn a_workflow_uses_another_by_name_and_goes_on_wherever_it_is_resumed() {
         [
             "started before#1",
             "finished before#1",
-            "started sub#1/begin#1",
-            "finished sub#1/begin#1",
             "started sub#1/in#1",
             "failed sub#1/in#1",
             "started sub#1/in#1",
@@ -438,4 +436,114 @@ fn a_session_is_drawn_with_how_far_it_has_come() {
     assert_eq!(project.resume(&[]).code, Some(0));
     let drawn = graph(&project, &["last"]);
     assert!(drawn.contains("✓ breaks"), "{drawn}");
+}
+
+/// An `each` of eight items that are done when there is a file `ready`.
+fn eight(more: Value) -> Value {
+    let each = json!({"type": "each", "id": "all", "over": "items", "nodes": [tool("x", "test -e ready")]});
+    with(json!({"state": {"items": [1, 2, 3, 4, 5, 6, 7, 8]}, "nodes": [each]}), more)
+}
+
+#[test]
+fn a_fan_that_does_not_say_how_many_at_once_takes_as_many_as_the_run_does() {
+    let project = Project::new();
+    project.write("ready", "");
+    project.write(".atomic/workflows/child.json", &eight(json!({})).to_string());
+    let careful = with(eight(json!({})), json!({"name": "careful"}));
+    let careful = with(careful, json!({"state": {"items": [1, 2, 3], "workers": 1}}));
+    project.write(".atomic/workflows/careful.json", &careful.to_string());
+    let own = json!({"type": "subgraph", "id": "own", "graph": {
+        "stateAnnotations": {"items": {"default": [1, 2, 3, 4, 5]}}, "nodes": eight(json!({}))["nodes"]}});
+    let table = [
+        ("the usual number", eight(json!({})), &[][..], 4),
+        ("the run's", eight(json!({})), &["--workers", "2"], 2),
+        (
+            "the document's",
+            eight(json!({"state": {"items": [1, 2, 3, 4], "workers": 3}})),
+            &["--workers", "2"],
+            3,
+        ),
+        ("in a graph with a state of its own", json!({"nodes": [own]}), &["--workers", "2"], 2),
+        (
+            "in another workflow",
+            serde_json::from_str(&uses("child", "true")).unwrap(),
+            &["--workers", "2"],
+            2,
+        ),
+        (
+            "as the other workflow says",
+            serde_json::from_str(&uses("careful", "true")).unwrap(),
+            &["--workers", "2"],
+            1,
+        ),
+    ];
+    for (title, workflow, more, expected) in table {
+        let done = project.run(&workflow, more);
+        assert_eq!(done.code, Some(0), "{title}: {done:?}");
+        assert_eq!(most_at_once(&project.story()), expected, "{title}");
+        fs::remove_dir_all(project.env.work().join(".atomic/sessions")).unwrap();
+    }
+    let agents = json!({"type": "each", "id": "all", "over": "items",
+        "node": {"type": "subagent", "id": "x", "agent": "worker", "task": "{item}"}});
+    let planned = project.run(&eight(json!({"nodes": [agents]})), &["--workers", "2", "--plan"]);
+    assert!(planned.stdout.contains("agents at once: at most 2\n"), "{planned:?}");
+}
+
+#[test]
+fn the_number_of_workers_can_be_changed_on_resume() {
+    let project = Project::new();
+    let failed = project.run(&eight(json!({})), &["--workers", "2"]);
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    let before = project.story().len();
+    project.write("ready", "");
+    let resumed = project.resume(&["--workers", "3"]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    let story = project.story();
+    assert_eq!((most_at_once(&story[..before]), most_at_once(&story[before..])), (2, 3));
+}
+
+#[test]
+fn an_agent_is_found_however_its_name_is_written() {
+    let project = Project::scripted("[[turn]]\ndo = [{ say = \"done\" }]\n");
+    let agent = json!({"type": "subagent", "id": "a", "agent": "Worker", "task": "x"});
+    project.write("flow.json", &json!({"nodes": [agent]}).to_string());
+    let checked = project.env.run(["check", "flow.json"]);
+    assert_eq!((checked.code, checked.stdout.as_str()), (Some(0), "flow.json: ok\n"));
+    let done = project.run_file("flow.json", &[]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+}
+
+#[test]
+fn one_attempt_is_one_attempt_whatever_is_done_on_an_error() {
+    for (more, expected) in [
+        (json!({"retry": {"maxAttempts": 1}, "onError": "retry"}), 1),
+        (json!({"retry": {"maxAttempts": 1}, "onError": {"action": "retry", "delayMs": 1}}), 1),
+        (json!({"retry": {"maxAttempts": 2, "backoffMs": 1}, "onError": "retry"}), 2),
+        (json!({"onError": {"action": "retry", "delayMs": 1}}), 3),
+    ] {
+        let project = Project::new();
+        let node = with(tool("a", "echo x >> \"$LEDGER\"; exit 1"), more.clone());
+        project.ends(&json!({"nodes": [node]}), 1);
+        assert_eq!(project.env.ledger().len(), expected, "{more}");
+    }
+}
+
+#[test]
+fn what_lets_a_graph_begin_with_its_own_values_is_not_seen() {
+    let project = Project::new();
+    let sub = json!({"type": "subgraph", "id": "s", "graph": {
+        "stateAnnotations": {"mine": {"default": "own"}, "tone": {"default": "unused"}},
+        "nodes": [tool("in", "echo {mine} {tone}")]}});
+    let workflow = json!({"state": {"tone": "short"},
+        "nodes": [sub, tool("look", "echo {outputs.s} > out; echo {mine} > outside")]});
+    let done = project.ends(&workflow, 0);
+    assert_eq!(
+        serde_json::from_str::<Value>(&project.read("out")).unwrap(),
+        json!({"mine": "own", "outputs": {"in": "own short"}})
+    );
+    assert_eq!(project.read("outside"), "{mine}\n", "it stays inside");
+    let steps = ["started s#1/in#1", "finished s#1/in#1", "started look#1", "finished look#1"];
+    assert_eq!(project.story(), steps);
+    assert!(!done.stdout.contains("begin"), "{}", done.stdout);
+    assert!(!graph(&project, &["flow.json"]).contains("begin"));
 }

@@ -140,4 +140,9 @@ codes! {
     DUPLICATE_BRANCH "ATM512" Error "Two branches have the same id."
     FAIL_FAST_UNUSED "ATM513" Warning "Failing fast has no meaning where only one branch is waited for."
     BAD_SCHEMA "ATM521" Error "A schema is not a JSON Schema."
+    BAD_COUNT "ATM531" Error "The key of a number begins with something else."
+    BAD_LIST "ATM532" Error "The key of a list begins with something else."
+    KEY_MISSING "ATM533" Error "Nothing sets the key of a number or of a list."
+    BAD_VALUE "ATM534" Error "A value cannot be combined by the reducer of its key."
+    OUTPUT_HIDDEN "ATM535" Warning "An output is that of another node with the same id."
 }

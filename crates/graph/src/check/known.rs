@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::FunctionId;
+use crate::{FunctionId, Patch};
 
 /// What a caller knows besides the graph. A table that is absent is not checked against.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +21,8 @@ pub struct Known {
     pub models: Option<BTreeSet<String>>,
     /// The functions.
     pub functions: Option<BTreeSet<FunctionId>>,
+    /// The state a run begins with.
+    pub state: Option<Patch>,
 }
 
 /// Something a node's action refers to.
@@ -56,6 +58,10 @@ pub enum UseKind {
     Function,
     /// A key of the state that the action changes whenever it succeeds.
     Writes,
+    /// A key of the state that the action may change.
+    MayWrite,
+    /// A node whose output the action is given.
+    Output,
 }
 
 /// Says what an action refers to; only the caller can read actions.

@@ -9,7 +9,9 @@
 mod code;
 mod cycles;
 mod known;
+mod lanes;
 mod limits;
+mod outputs;
 mod problem;
 mod reach;
 mod refer;
@@ -18,6 +20,7 @@ mod scope;
 #[cfg(test)]
 mod tests;
 mod used;
+mod values;
 mod writes;
 
 pub use code::{Code, Severity};
@@ -45,6 +48,8 @@ pub fn check(graph: &Graph, uses: &Uses<'_>, known: &Known, spans: &Spans) -> Ve
         used::check(site, &used, &tables, &mut report);
         inside.push(used);
     }
+    outputs::check(&scopes, &inside, &mut report);
+    values::check(&scopes, &inside, known.state.as_ref(), &mut report);
     writes::check(&scopes, &inside, &mut report);
     report.finish(spans)
 }

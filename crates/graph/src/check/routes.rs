@@ -1,8 +1,8 @@
-//! Decisions and conditions.
+//! Decisions, and the conditions of edges.
 
 use super::scope::Site;
-use super::{Code, Place, Problem, Report};
-use crate::{Condition, Graph, Kind, Node, NodeId, OnError};
+use super::{Code, Problem, Report};
+use crate::{Condition, Kind, Node, OnError};
 
 pub(super) fn check(site: Site<'_, '_>, report: &mut Report) {
     for wire in &site.layout().wires {
@@ -25,7 +25,6 @@ pub(super) fn check(site: Site<'_, '_>, report: &mut Report) {
             decision(site, report, number, node);
         }
     }
-    says(site, report);
 }
 
 fn otherwise(site: Site<'_, '_>, report: &mut Report, number: u32, node: &Node) {
@@ -85,53 +84,5 @@ fn decision(site: Site<'_, '_>, report: &mut Report, number: u32, node: &Node) {
         let message = "it declares goto targets, but a decision never returns a goto";
         let remedy = "remove `targets`, and add an edge to each of them";
         report.add(site, Problem::new(Code::DECISION_TARGETS, place, message, remedy));
-    }
-}
-
-/// Conditions on the output of a node: one of this graph or of those around it; when a loop asks
-/// whether it is done, also one inside it.
-fn says(site: Site<'_, '_>, report: &mut Report) {
-    let is_known = |id: &NodeId| site.outwards().any(|site| site.layout().find(id).is_some());
-    for (number, edge) in site.graph().edges.iter().enumerate() {
-        if let Some(id) = edge.when.as_ref().and_then(output_of).filter(|id| !is_known(id)) {
-            let place = site.place().part(format!("edges[{number}]"));
-            unknown_output(site, report, place, (id, site.graph()));
-        }
-    }
-    for (_, node) in site.nodes() {
-        if let Kind::Loop { graph, until: Some(until), .. } = &node.kind
-            && let Some(id) = output_of(until).filter(|id| !is_known(id))
-            && !graph.nodes.iter().any(|node| node.id == *id)
-        {
-            let place = site.at(&node.id).part("until");
-            unknown_output(site, report, place, (id, graph));
-        }
-    }
-}
-
-fn unknown_output(
-    site: Site<'_, '_>,
-    report: &mut Report,
-    place: Place,
-    (id, graph): (&NodeId, &Graph),
-) {
-    let names = graph.nodes.iter().map(|node| node.id.as_str());
-    let remedy = match report.guess(id.as_str(), names) {
-        Some(meant) => format!("did you mean \"{meant}\"?"),
-        None => "name a node of this graph or of one around it".to_owned(),
-    };
-    let message = format!("the condition looks at the output of \"{id}\", which does not exist");
-    report.add(site, Problem::new(Code::CONDITION_NODE_MISSING, place, message, remedy));
-}
-
-/// The node whose output a condition looks at.
-fn output_of(condition: &Condition) -> Option<&NodeId> {
-    let mut condition = condition;
-    loop {
-        match condition {
-            Condition::Says { node, .. } => return Some(node),
-            Condition::Not(other) => condition = other,
-            Condition::Equals { .. } | Condition::Call(_) | Condition::Otherwise => return None,
-        }
     }
 }

@@ -107,6 +107,11 @@ impl<'a, 'g> Site<'a, 'g> {
         std::iter::successors(Some(self), outer)
     }
 
+    /// Another graph of the same workflow.
+    pub(super) fn other(self, number: usize) -> Self {
+        Self { number, ..self }
+    }
+
     /// How changes to `key` are combined here.
     pub(super) fn replaces(self, key: &str) -> bool {
         let reducer = self.outwards().find_map(|site| site.graph().reducers.get(key));

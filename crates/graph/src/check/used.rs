@@ -146,10 +146,10 @@ impl Look<'_, '_, '_> {
             UseKind::Model if name.eq_ignore_ascii_case(INHERIT) => return,
             UseKind::Model => (Code::UNKNOWN_MODEL, &tables.models),
             UseKind::Function => return self.function(name, place),
-            UseKind::Writes if name == OUTPUTS => {
+            UseKind::Writes | UseKind::MayWrite if name == OUTPUTS => {
                 return self.report.add(self.site, reserved(place(), "it changes `outputs`"));
             }
-            UseKind::Writes => return,
+            UseKind::Writes | UseKind::MayWrite | UseKind::Output => return,
         };
         if let Some(table) = table.as_ref().filter(|t| !t.lower.contains(&name.to_lowercase())) {
             self.missing(code, name, table.names.iter().map(String::as_str), place());

@@ -6,12 +6,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::lanes::{self, Lane};
 use super::limits::OUTPUTS;
 use super::reach::certain;
 use super::scope::{Scopes, Site};
 use super::used::Used;
 use super::{Code, Place, Problem, Report, UseKind};
 use crate::{Count, Each, Kind, Node, NodeId, OnError, Parallel, Strategy};
+
+/// How many nodes are looked at in all to find out what runs at once: in a graph where far more ways
+/// than that lead past each other, the rest is not looked for.
+const LOOKED_AT: usize = 500_000;
 
 /// The keys something writes, and whether it does so whenever it succeeds.
 type Keys<'a> = BTreeMap<&'a str, bool>;
@@ -20,12 +25,13 @@ type Keys<'a> = BTreeMap<&'a str, bool>;
 type Inside<'a> = BTreeMap<u32, Vec<(Option<&'a NodeId>, Keys<'a>)>>;
 
 pub(super) fn check<'a>(scopes: &'a Scopes<'_>, used: &'a [Used], report: &mut Report) {
+    let mut budget = LOOKED_AT;
     let mut inside: Vec<Inside<'a>> = used.iter().map(|_| Inside::new()).collect();
     // The ones inside come after the ones around them.
     for site in scopes.sites().rev() {
         let inner = std::mem::take(&mut inside[site.number]);
         let by_node = by_node(site, &used[site.number], inner, report);
-        siblings(site, &by_node, report);
+        siblings(site, &by_node, &mut budget, report);
         if let Some(owner) = site.scope().owner {
             let keys = all(site, by_node);
             inside[owner.scope].entry(owner.node).or_default().push((owner.branch, keys));
@@ -47,8 +53,18 @@ fn by_node<'a>(
         let mut keys = match &node.kind {
             Kind::Work { .. } => {
                 let uses = used.get(&number).into_iter().flatten();
-                let writes = uses.filter(|used| used.kind == UseKind::Writes);
-                writes.map(|used| (used.name.as_str(), true)).collect()
+                let writes = uses.filter_map(|used| match used.kind {
+                    UseKind::Writes => Some((used.name.as_str(), true)),
+                    UseKind::MayWrite => Some((used.name.as_str(), false)),
+                    UseKind::Agent
+                    | UseKind::Skill
+                    | UseKind::Command
+                    | UseKind::Workflow
+                    | UseKind::Model
+                    | UseKind::Function
+                    | UseKind::Output => None,
+                });
+                writes.collect()
             }
             Kind::Decision => Keys::new(),
             // What a function makes of it is not known.
@@ -109,9 +125,12 @@ fn branches<'a>(
         return keys;
     }
     let mut writers = Writers::new();
-    for (branch, keys) in &inner {
+    for (lane, (branch, keys)) in inner.iter().enumerate() {
         let name = branch.map_or("", NodeId::as_str);
-        add_writer(&mut writers, name, keys);
+        for (key, certain) in keys {
+            let writer = Writer { name, lane, runs: true, certain: *certain };
+            writers.entry(key).or_default().push(writer);
+        }
     }
     let place = || site.at(&node.id).part("branches");
     for conflict in conflicts(site, writers) {
@@ -120,28 +139,52 @@ fn branches<'a>(
     union(inner)
 }
 
-/// Nodes that edges without a condition lead to from the same node run in the same superstep.
-fn siblings<'a>(site: Site<'a, '_>, by_node: &BTreeMap<u32, Keys<'a>>, report: &mut Report) {
+/// Nodes that run in the same superstep.
+fn siblings<'a>(
+    site: Site<'a, '_>,
+    by_node: &BTreeMap<u32, Keys<'a>>,
+    budget: &mut usize,
+    report: &mut Report,
+) {
+    let mut times: BTreeMap<&str, usize> = BTreeMap::new();
+    by_node.values().flat_map(Keys::keys).for_each(|key| *times.entry(key).or_default() += 1);
+    if times.values().all(|times| *times < 2) {
+        return;
+    }
     let mut reported = BTreeSet::new();
-    for (number, _) in site.nodes() {
-        let next: BTreeSet<u32> = site.layout().plain(number).filter_map(|wire| wire.to).collect();
-        if next.len() < 2 {
-            continue;
-        }
-        let mut writers = Writers::new();
-        for node in &next {
-            if let Some(keys) = by_node.get(node) {
-                add_writer(&mut writers, site.node(*node).id.as_str(), keys);
+    for (fork, _) in site.nodes() {
+        lanes::behind(site, fork, budget, |lanes| {
+            for conflict in conflicts(site, by_lane(site, by_node, lanes)) {
+                let names: Vec<&str> = conflict.writers.iter().map(|writer| writer.name).collect();
+                let Some(last) = names.last().map(|name| NodeId::from(*name)) else { continue };
+                if reported.insert((conflict.key, names)) {
+                    let problem = conflict.problem("the nodes", Code::STEP_WRITES, site.at(&last));
+                    report.add(site, problem);
+                }
             }
-        }
-        for conflict in conflicts(site, writers) {
-            let names: Vec<&str> = conflict.writers.iter().map(|(name, _)| *name).collect();
-            let Some(last) = names.last().map(|name| NodeId::from(*name)) else { continue };
-            if reported.insert((conflict.key, names)) {
-                report.add(site, conflict.problem("the nodes", Code::STEP_WRITES, site.at(&last)));
-            }
+        });
+    }
+}
+
+/// Who writes what in the lanes, in order of definition.
+fn by_lane<'a>(
+    site: Site<'a, '_>,
+    by_node: &BTreeMap<u32, Keys<'a>>,
+    lanes: &[Lane],
+) -> Writers<'a> {
+    let nodes = lanes
+        .iter()
+        .enumerate()
+        .flat_map(|(number, lane)| lane.iter().map(move |(node, runs)| (*node, (number, *runs))));
+    let nodes: BTreeMap<u32, (usize, bool)> = nodes.collect();
+    let mut writers = Writers::new();
+    for (node, (lane, runs)) in nodes {
+        for (key, certain) in by_node.get(&node).into_iter().flatten() {
+            let name = site.node(node).id.as_str();
+            writers.entry(key).or_default().push(Writer { name, lane, runs, certain: *certain });
         }
     }
+    writers
 }
 
 /// Everything a graph writes.
@@ -174,23 +217,30 @@ fn union<'a>(all: impl IntoIterator<Item = (Option<&'a NodeId>, Keys<'a>)>) -> K
     union
 }
 
-/// Who writes each key, and whether for certain.
-type Writers<'a> = BTreeMap<&'a str, Vec<(&'a str, bool)>>;
+/// Who writes each key.
+type Writers<'a> = BTreeMap<&'a str, Vec<Writer<'a>>>;
 
-fn add_writer<'a>(writers: &mut Writers<'a>, name: &'a str, keys: &Keys<'a>) {
-    for (key, certain) in keys {
-        writers.entry(key).or_default().push((name, *certain));
-    }
+/// Something that writes a key.
+struct Writer<'a> {
+    name: &'a str,
+    /// What is in the same one does not run at once, or is looked at elsewhere.
+    lane: usize,
+    /// Whether it runs for certain.
+    runs: bool,
+    /// Whether it writes the key whenever it succeeds.
+    certain: bool,
 }
 
 /// A key that several write at once and that keeps only one value.
 struct Conflict<'a> {
     key: &'a str,
-    writers: Vec<(&'a str, bool)>,
+    writers: Vec<Writer<'a>>,
 }
 
 fn conflicts<'a>(site: Site<'a, '_>, writers: Writers<'a>) -> impl Iterator<Item = Conflict<'a>> {
-    let several = writers.into_iter().filter(|(_, writers)| writers.len() > 1);
+    let several = writers.into_iter().filter(|(_, writers)| {
+        writers.first().is_some_and(|first| writers.iter().any(|other| other.lane != first.lane))
+    });
     let lost = several.filter(move |(key, _)| site.replaces(key));
     lost.map(|(key, writers)| Conflict { key, writers })
 }
@@ -199,18 +249,20 @@ impl Conflict<'_> {
     fn problem(&self, who: &str, certain: Code, place: Place) -> Problem {
         const SHOWN: usize = 4;
         let mut names: Vec<String> =
-            self.writers.iter().take(SHOWN).map(|(name, _)| format!("\"{name}\"")).collect();
+            self.writers.iter().take(SHOWN).map(|writer| format!("\"{}\"", writer.name)).collect();
         if self.writers.len() > SHOWN {
             names.push(format!("{} more", self.writers.len() - SHOWN));
         }
         let last = names.pop().unwrap_or_default();
         let who = format!("{who} {} and {last}", names.join(", "));
         let key = self.key;
-        let is_certain = self.writers.iter().filter(|(_, certain)| *certain).count() > 1;
+        let is_certain = self.writers.iter().filter(|w| w.runs && w.certain).count() > 1;
+        let run =
+            if self.writers.iter().filter(|w| w.runs).count() > 1 { "run" } else { "may run" };
         let (code, message) = if is_certain {
             (certain, format!("{who} run at once and replace `{key}`; one value would be lost"))
         } else {
-            let message = format!("{who} run at once and may replace `{key}`");
+            let message = format!("{who} {run} at once and may replace `{key}`");
             (Code::POSSIBLE_WRITES, format!("{message}; one value would be lost"))
         };
         Problem::new(code, place, message, remedy(key))

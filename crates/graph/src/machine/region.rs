@@ -167,7 +167,10 @@ impl Machine {
             Kind::Work { .. } | Kind::Decision | Kind::Subgraph { .. } => {}
         }
         region.running.insert(name.clone(), next);
-        let state = state.unwrap_or_else(|| State::over(&region.state));
+        let mut state = state.unwrap_or_else(|| State::over(&region.state));
+        if let Kind::Subgraph { graph, .. } = &plan.node(node).kind {
+            state.fill(&graph.defaults);
+        }
         let visits = region.fan.visits_of(&name);
         let body = plan.body(node, &name);
         let parent = Parent { frame: place.0, visit: place.1, name };

@@ -127,16 +127,14 @@ pub struct Fan<S> {
 }
 
 impl<S: 'static> Fan<S> {
-    /// How many items are worked on at once when nobody says otherwise.
-    pub const WORKERS: u64 = 4;
-
-    /// Does the same for every item of a list, which is found under `item`.
+    /// Does the same for every item of a list, which is found under `item`. As many items are
+    /// worked on at once as the run has workers.
     pub fn over(list: impl ListKeyOf<S>, body: impl Into<Builder<S>>) -> Self {
         Self {
             over: list.key(),
             item: Key::from("item"),
             body: body.into(),
-            workers: Count::Fixed(Self::WORKERS),
+            workers: Count::Key(Key::from(crate::WORKERS)),
             ready: Ready::Once,
             fail_fast: false,
         }

@@ -1,6 +1,6 @@
 //! Pieces that many workflows have in common.
 
-use atomic_graph::{Count, NodeId};
+use atomic_graph::{Count, Key, NodeId};
 
 use super::builder::{Builder, graph};
 use super::draft::{Draft, When};
@@ -18,7 +18,7 @@ pub fn sequential<S: 'static>(nodes: impl IntoIterator<Item = Draft<S>>) -> Buil
 pub struct MapReduce<S> {
     /// The fan's id, under which the results are found.
     pub id: NodeId,
-    /// How many items at once.
+    /// How many items at once; as many as the run has workers if nobody says otherwise.
     pub workers: Count,
     fan: Fan<S>,
     reduce: Draft<S>,
@@ -28,7 +28,7 @@ impl<S: 'static> MapReduce<S> {
     /// `map` finds its item under `item`; `reduce` finds the results in the output of `map`, the
     /// fan.
     pub fn new(over: impl ListKeyOf<S>, map: impl Into<Builder<S>>, reduce: Draft<S>) -> Self {
-        let workers = Count::Fixed(Fan::<S>::WORKERS);
+        let workers = Count::Key(Key::from(crate::WORKERS));
         Self { id: NodeId::from("map"), workers, fan: Fan::over(over, map), reduce }
     }
 }

@@ -28,7 +28,7 @@ use atomic_graph::check::{Known, Problem, Spans, check};
 
 pub use fault::Fault;
 
-use crate::{Function, Source, Workflow, names_used};
+use crate::{Function, Initial, Launch, Source, Workflow, names_used};
 use fault::Faults;
 use reader::Reader;
 use shelf::Shelf;
@@ -218,9 +218,13 @@ impl Draft {
     /// What is wrong with the graph. The functions are known to be there, or that is among the
     /// faults, so `known` need not have them.
     pub fn check(&self, known: &Known) -> Vec<Problem> {
-        let known = Known { functions: None, ..known.clone() };
-        let Some(graph) = self.graph() else { return vec![] };
-        let problems = check(graph, &names_used, &known, &self.spans);
+        let Some(workflow) = &self.workflow else { return vec![] };
+        let state = match &workflow.initial_state {
+            given @ Initial::Given(_) => Some(given.state(&Launch::default())),
+            Initial::Made(_) => None,
+        };
+        let known = Known { functions: None, state, ..known.clone() };
+        let problems = check(&workflow.graph, &names_used, &known, &self.spans);
         problems.into_iter().map(in_author_words).collect()
     }
 

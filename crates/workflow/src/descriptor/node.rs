@@ -123,11 +123,7 @@ pub(super) struct Ids {
 impl Ids {
     /// The ids that are written down, so that made-up ones keep clear of them.
     pub(super) fn of<'i>(items: impl Iterator<Item = &'i Item>) -> Self {
-        Self::taken(items.filter_map(|item| item.find("id")?.as_text()))
-    }
-
-    /// These ids.
-    pub(super) fn taken<'i>(ids: impl Iterator<Item = &'i str>) -> Self {
+        let ids = items.filter_map(|item| item.find("id")?.as_text());
         Self { taken: ids.map(str::to_owned).collect(), made: BTreeMap::new() }
     }
 
@@ -163,6 +159,7 @@ const PARTS: &[(&str, &str)] = &[
     ("maxVisits", "max_visits"),
     ("until", "until"),
     ("maxIterations", "max_rounds"),
+    ("over", "over"),
     ("workers", "workers"),
     ("item", "item"),
     ("failFast", "fail_fast"),
@@ -285,11 +282,12 @@ impl<'d> Reader<'d, '_, '_> {
         if let Some(item) = fields.take("description") {
             node.description = self.words(item).map(str::to_owned);
         }
-        if let Some(item) = fields.take("retry") {
+        let retry = fields.take("retry");
+        if let Some(item) = retry {
             node.retry = self.retry(item);
         }
         if let Some(item) = fields.take("onError") {
-            self.on_error(item, node);
+            self.on_error(item, node, retry.is_some());
         }
         if let Some(item) = fields.take("onLost") {
             node.on_lost = self.on_lost(item);
@@ -329,6 +327,6 @@ impl<'d> Reader<'d, '_, '_> {
     /// How many at once: written down, or the run's own number of workers.
     pub(super) fn workers(&mut self, fields: &mut Fields<'d>) -> Count {
         let workers = fields.take("workers").and_then(|item| self.count(item));
-        workers.unwrap_or_else(|| Count::Key("workers".into()))
+        workers.unwrap_or_else(|| Count::Key(crate::WORKERS.into()))
     }
 }

@@ -12,6 +12,7 @@ use super::json::Item;
 use super::node::{Ids, Type, id_of};
 use super::reader::{Reader, is_function};
 use super::rules::Asked;
+use super::shelf::begin_with;
 use crate::{DEFAULT_ITERATIONS, Initial};
 
 const STRATEGIES: [(&str, Strategy); 3] =
@@ -192,9 +193,11 @@ impl<'d> Reader<'d, '_, '_> {
         if input.is_some() && graph.max_iterations == Some(Count::Key(MAX_ITERATIONS.into())) {
             graph.max_iterations = Some(Count::Fixed(DEFAULT_ITERATIONS.into()));
         }
+        for (key, item) in &defaults {
+            self.mark(Some(&format!("state.{key}")), item.at);
+        }
         let defaults = defaults.into_iter().map(|(key, item)| (key.into(), self.value(item)));
-        let defaults = Initial::Given(defaults.collect());
-        self.begin_with(&defaults, &mut graph);
+        begin_with(&Initial::Given(defaults.collect()), &mut graph);
         Kind::Subgraph { graph, isolated: true, input, output }
     }
 }

@@ -146,8 +146,16 @@ impl<'d> Reader<'d, '_, '_> {
         retry
     }
 
-    /// What to do when the node failed for good.
-    pub(super) fn on_error(&mut self, item: &'d Item, node: &mut Node) {
+    /// What to do when the node failed for good; `has_retry` when its author has said how often
+    /// it is tried.
+    pub(super) fn on_error(&mut self, item: &'d Item, node: &mut Node, has_retry: bool) {
+        // To try again on an error is what retries are; without a number it is done a few times.
+        let try_again = |node: &mut Node, delay_ms: Option<u64>| {
+            if !has_retry {
+                node.retry.attempts = OnError::ATTEMPTS;
+            }
+            node.retry.delay_ms = delay_ms.unwrap_or(node.retry.delay_ms);
+        };
         if is_function(item) {
             node.on_error =
                 self.function(item, Role::OnError).map_or(OnError::Abort, OnError::Call);
@@ -222,14 +230,6 @@ enum What {
 
 const WHATS: [(&str, What); 4] =
     [("retry", What::Retry), ("skip", What::Skip), ("abort", What::Abort), ("goto", What::Goto)];
-
-/// To try again on an error is what retries are; without a number it is done a few times.
-fn try_again(node: &mut Node, delay_ms: Option<u64>) {
-    if node.retry.attempts == 1 {
-        node.retry.attempts = OnError::ATTEMPTS;
-    }
-    node.retry.delay_ms = delay_ms.unwrap_or(node.retry.delay_ms);
-}
 
 fn merge_by(field: &str) -> Reducer {
     if field == "id" { Reducer::MergeById } else { Reducer::MergeBy(field.to_owned()) }

@@ -4,16 +4,15 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use atomic_graph::check::nearest;
-use atomic_graph::{Count, Edge, FunctionId, Graph, Node, NodeId, Patch, StepResult};
+use atomic_graph::{Count, FunctionId, Graph, Kind, Node};
 use serde_json::Value;
 
 use super::fault::{Fault, code};
 use super::graph::{MAX_ITERATIONS, MOST_NESTED, unreadable};
 use super::json::Item;
-use super::node::Ids;
 use super::reader::Reader;
 use super::{Found, Library};
-use crate::{Action, Call, DEFAULT_ITERATIONS, Function, Initial, Launch, Source, Workflow};
+use crate::{DEFAULT_ITERATIONS, Function, Initial, Launch, Source, WORKERS, Workflow};
 
 /// Workflows that use others twice, which use others twice, would grow without an end.
 const MOST_NODES: usize = 100_000;
@@ -107,7 +106,7 @@ impl<'d> Reader<'d, '_, '_> {
         node.timeout_ms = graph.timeout_ms.take();
         let functions = std::mem::take(&mut self.functions);
         self.functions = functions.and(workflow.functions.clone());
-        self.begin_with(&workflow.initial_state, &mut graph);
+        begin_with(&workflow.initial_state, &mut graph);
         graph
     }
 
@@ -146,31 +145,6 @@ impl<'d> Reader<'d, '_, '_> {
         None
     }
 
-    /// Lets an inner graph begin with its own values for what it does not find in its state.
-    pub(super) fn begin_with(&mut self, initial: &Initial, graph: &mut Graph) {
-        let of_the_run = |values: &Patch| values.keys().all(|key| is_of_the_run(key.as_str()));
-        if matches!(initial, Initial::Given(values) if of_the_run(values)) {
-            return;
-        }
-        let initial = initial.clone();
-        let function = Function::step(move |call| {
-            let mut result = StepResult::default();
-            for (key, value) in initial.state(&launch(call)) {
-                if !is_of_the_run(key.as_str()) && call.state.get(key.as_str()).is_none() {
-                    result = result.set(key, value);
-                }
-            }
-            Ok(result)
-        });
-        let place: Vec<&str> = self.path.iter().map(NodeId::as_str).collect();
-        let call = self.own_function(&format!("begin:{}", place.join("/")), function);
-        let mut ids = Ids::taken(graph.nodes.iter().map(|node| node.id.as_str()));
-        let begin = ids.make("begin");
-        let first = std::mem::replace(&mut graph.start, NodeId::from(begin.as_str()));
-        graph.edges.push(Edge { from: vec![graph.start.clone()], to: first, when: None });
-        graph.nodes.insert(0, Action::Function { call }.node(&begin));
-    }
-
     /// A function that is not the author's.
     pub(super) fn own_function(&mut self, word: &str, function: Function) -> FunctionId {
         let id = FunctionId::from(format!("{}/:{word}", self.name));
@@ -180,18 +154,31 @@ impl<'d> Reader<'d, '_, '_> {
     }
 }
 
-/// Whether a key is set by the run itself, for every graph in it.
-fn is_of_the_run(key: &str) -> bool {
-    matches!(key, "prompt" | "executionId" | "outputs" | MAX_ITERATIONS)
+/// Lets an inner graph begin with its own values for what it does not find in its state.
+pub(super) fn begin_with(initial: &Initial, graph: &mut Graph) {
+    graph.defaults = initial.state(&Launch::default());
+    graph.defaults.retain(|key, _| !is_of_the_run(key.as_str()));
+    if let Initial::Given(values) = initial
+        && let Some(workers) = values.get(WORKERS).and_then(Value::as_u64)
+    {
+        with_workers(graph, workers);
+    }
 }
 
-/// What the inner workflow would have been started with.
-fn launch(call: &Call<'_>) -> Launch {
-    Launch {
-        prompt: call.get("prompt"),
-        session: call.get("executionId"),
-        workers: call.get::<Option<u32>>("workers").unwrap_or(1),
-        ..Launch::default()
+/// Whether a key is set by the run itself, for every graph in it.
+fn is_of_the_run(key: &str) -> bool {
+    matches!(key, "prompt" | "executionId" | "outputs" | MAX_ITERATIONS | WORKERS)
+}
+
+/// A graph that says itself how many items are worked on at once does not take as many as the run.
+fn with_workers(graph: &mut Graph, workers: u64) {
+    for node in &mut graph.nodes {
+        if let Kind::Each(each) = &mut node.kind
+            && each.workers == Count::Key(WORKERS.into())
+        {
+            each.workers = Count::Fixed(workers);
+        }
+        node.inner_mut().into_iter().for_each(|inner| with_workers(inner, workers));
     }
 }
 

@@ -203,6 +203,7 @@ impl<'d> Reader<'d, '_, '_> {
             annotations.map(|item| self.annotations(item, graph)).unwrap_or_default();
         let mut initial = Patch::new();
         for (key, item) in annotated {
+            self.mark(Some(&format!("state.{key}")), item.at);
             let value = self.value(item);
             initial.insert(Key::from(key), value);
         }
@@ -236,6 +237,7 @@ impl<'d> Reader<'d, '_, '_> {
             let message = format!("\"{key}\" has a default in `stateAnnotations` already");
             self.faults.add(code::SAID_TWICE, item.at, message, "remove one of the two");
         }
+        self.mark(Some(&format!("state.{key}")), item.at);
         let value = self.value(item);
         initial.insert(Key::from(key), value);
     }

@@ -36,6 +36,8 @@ pub(super) fn uses(action: &Value) -> Vec<Use> {
         ("model", UseKind::Model),
         ("function", UseKind::Function),
         ("writes", UseKind::Writes),
+        ("may_write", UseKind::MayWrite),
+        ("output", UseKind::Output),
     ];
     let used =
         kinds.iter().filter_map(|(name, kind)| Some(Use::new(*kind, action.get(name)?.as_str()?)));
@@ -51,6 +53,8 @@ pub(super) fn known() -> Known {
         workflows: set(&["ralph", "second-opinion"]),
         models: set(&["haiku", "opus", "sonnet"]),
         functions: Some(["add".into(), "is-done".into()].into()),
+        state: serde_json::from_value(json!({"items": [], "limit": 9, "word": "x", "workers": 4}))
+            .ok(),
     }
 }
 
@@ -130,7 +134,18 @@ fn changed(mut node: Node, change: impl FnOnce(&mut Node)) -> Node {
 }
 
 pub(super) fn cases() -> Vec<Case> {
-    let groups = [ids_and_edges(), jumps(), decisions(), cycles(), limits(), names(), writes()];
+    let groups = [
+        ids_and_edges(),
+        jumps(),
+        decisions(),
+        cycles(),
+        limits(),
+        names(),
+        writes(),
+        at_once(),
+        values(),
+        outputs(),
+    ];
     let all = groups.into_iter().flatten();
     all.map(|(title, graph, expected)| Case { title, graph, expected }).collect()
 }
@@ -753,6 +768,231 @@ fn writes() -> Vec<Row> {
                 .node(action("c", "writes", "x"))
                 .edge_when("a", "b", done())
                 .edge_when("a", "c", Condition::Otherwise),
+            vec![],
+        ),
+    ]
+}
+
+/// Nodes that run in the same superstep, though no edge leads to both.
+fn at_once() -> Vec<Row> {
+    let write = |id: &str| action(id, "writes", "x");
+    let two = || row(&["a"]).node(write("b")).node(write("c"));
+    let behind = || {
+        let graph = row(&["a", "b"]).node(work("c")).node(write("d")).node(write("e"));
+        graph.edge("a", "c").edge("b", "d")
+    };
+    vec![
+        (
+            "a node beside one that may be chosen",
+            two().edge("a", "b").edge_when("a", "c", done()),
+            vec!["ATM504 c"],
+        ),
+        ("nodes behind a fork, equally far", behind().edge("c", "e"), vec!["ATM503 e"]),
+        (
+            "nodes behind a fork, one of them chosen",
+            behind().edge_when("c", "e", done()),
+            vec!["ATM504 e"],
+        ),
+        (
+            "nodes behind a fork, one perhaps passed by",
+            with(behind().edge("c", "e"), |g| g.nodes[1].targets = vec!["d".into()]),
+            vec!["ATM504 e"],
+        ),
+        ("nodes behind a fork, not equally far", behind().edge("d", "e"), vec![]),
+        (
+            "nodes that are chosen where ways come together",
+            row(&["a", "b", "m"])
+                .node(work("c"))
+                .node(write("d"))
+                .node(write("e"))
+                .edge("a", "c")
+                .edge("c", "m")
+                .edge_when("m", "d", done())
+                .edge_when("m", "e", Condition::Otherwise),
+            vec![],
+        ),
+        (
+            "a node beside one that waited for several",
+            row(&["a", "b"])
+                .node(work("c"))
+                .node(work("d"))
+                .node(write("e"))
+                .node(write("f"))
+                .edge("a", "c")
+                .edge("a", "d")
+                .join(["b", "c"], "e")
+                .edge("d", "f"),
+            vec!["ATM503 f"],
+        ),
+        (
+            "a node that waits for the one that writes",
+            row(&["a", "b"])
+                .node(work("c"))
+                .node(write("d"))
+                .node(write("e"))
+                .edge("a", "c")
+                .edge("c", "d")
+                .join(["b", "d"], "e"),
+            vec![],
+        ),
+        (
+            "nodes that take turns",
+            with(behind().edge("d", "a").edge("c", "a"), |g| {
+                g.max_iterations = Some(Count::Fixed(9));
+                g.nodes.pop();
+            }),
+            vec![],
+        ),
+    ]
+}
+
+fn values() -> Vec<Row> {
+    let key = |key: &str| Count::Key(key.into());
+    let each = |over: &str, workers| {
+        let Kind::Each(each) = fan(single(), workers) else { unreachable!() };
+        Node::new("fan", Kind::Each(Each { over: over.into(), ..each }))
+    };
+    let visits = |name: &str| work("a").max_visits(key(name));
+    let inner = |value: Value, input: Option<&str>| {
+        let mut graph = one(each("mine", key("workers"))).reducer("mine", Reducer::Concat);
+        graph.defaults.insert("mine".into(), value);
+        let input = input.map(Into::into);
+        Node::new("sub", Kind::Subgraph { graph, isolated: true, input, output: None })
+    };
+    let skip = |value: Value| OnError::SkipWith([("limit".into(), value)].into());
+    vec![
+        ("a text for a number", one(visits("word")), vec!["ATM531 a (max_visits)"]),
+        (
+            "a list for the limit of a graph, told once",
+            with(one(Node::new("sub", subgraph(single()))), |g| {
+                g.max_iterations = Some(key("items"));
+                if let Kind::Subgraph { graph, .. } = &mut g.nodes[0].kind {
+                    graph.max_iterations = Some(key("items"));
+                }
+            }),
+            vec!["ATM531 the graph (max_iterations)"],
+        ),
+        ("a text for a list", one(each("word", Count::Fixed(2))), vec!["ATM532 fan (over)"]),
+        (
+            "keys that nothing sets",
+            one(each("itmes", key("xyz"))),
+            vec!["ATM533 fan (over)", "ATM533 fan (workers)"],
+        ),
+        (
+            "keys that a node sets",
+            one(each("mine", key("mine"))).node(action("b", "may_write", "mine")).edge("fan", "b"),
+            vec![],
+        ),
+        (
+            "keys that a function may set",
+            one(each("mine", key("word"))).node(action("b", "function", "add")).edge("fan", "b"),
+            vec![],
+        ),
+        ("a list of its own", one(inner(json!([]), None)), vec![]),
+        (
+            "a value of its own that is no list",
+            one(inner(json!(1), None)),
+            vec!["ATM534 sub (state.mine)", "ATM532 sub/fan (over)"],
+        ),
+        (
+            "a value of its own beside what a function makes",
+            one(inner(json!(1), Some("add"))),
+            vec!["ATM534 sub (state.mine)"],
+        ),
+        (
+            "an item that is a list",
+            one(Node::new("out", fan(one(each("item", key("item"))), Count::Fixed(2)))),
+            vec!["ATM506 out/fan (item)"],
+        ),
+        (
+            "a value that its reducer cannot combine",
+            single().reducer("word", Reducer::Sum).reducer("items", Reducer::Merge),
+            vec!["ATM534 the graph (state.items)", "ATM534 the graph (state.word)"],
+        ),
+        (
+            "a change that its reducer cannot combine",
+            one(work("a").on_error(skip(json!("x")))).reducer("limit", Reducer::Max),
+            vec!["ATM534 a (on_error)"],
+        ),
+        (
+            "a change that its reducer can combine",
+            one(work("a").on_error(skip(json!(2)))).reducer("limit", Reducer::Max),
+            vec![],
+        ),
+    ]
+}
+
+fn outputs() -> Vec<Row> {
+    let says = |node: &str| Condition::Says { node: node.into(), text: "ok".to_owned() };
+    let p = |left: &str, right: &str, strategy| {
+        Node::new("p", parallel(vec![("l", row(&[left])), ("r", row(&[right]))], strategy))
+    };
+    let both = |left: &str, right: &str| p(left, right, Strategy::All);
+    let then = |graph: Graph, node: Node| {
+        let (last, id) = (graph.nodes[graph.nodes.len() - 1].id.clone(), node.id.clone());
+        graph.node(node).edge(last, id)
+    };
+    let use_a = || action("use", "output", "a");
+    let sub = |isolated, output: Option<&str>| {
+        let output = output.map(Into::into);
+        Node::new("p", Kind::Subgraph { graph: row(&["b"]), isolated, input: None, output })
+    };
+    let asked = |node: Node| one(node).node(work("c")).edge_when("p", "c", says("b"));
+    let apart = |input: Option<&str>| {
+        let graph = row(&["b"]).node(work("c")).edge_when("b", "c", says("a"));
+        let input = input.map(Into::into);
+        Node::new("sub", Kind::Subgraph { graph, isolated: true, input, output: None })
+    };
+    vec![
+        ("the output of a branch", asked(both("b", "x")), vec![]),
+        ("the output of a graph that shares its state", asked(sub(false, None)), vec![]),
+        (
+            "the output of a graph of its own",
+            asked(sub(true, None)),
+            vec!["ATM216 the graph (edges[0])"],
+        ),
+        (
+            "the output of a graph of which a function makes something",
+            asked(sub(false, Some("add"))),
+            vec!["ATM216 the graph (edges[0])"],
+        ),
+        ("an output around a graph", then(row(&["a"]), apart(None)), vec![]),
+        (
+            "an output around a graph whose state a function makes",
+            then(row(&["a"]), apart(Some("add"))),
+            vec!["ATM216 sub (edges[0])"],
+        ),
+        (
+            "an output that a branch hides",
+            then(then(row(&["a"]), both("a", "x")), use_a()),
+            vec!["ATM535 use (action)"],
+        ),
+        (
+            "an output that a branch hides from a condition",
+            then(row(&["a"]), both("a", "x")).node(work("c")).edge_when("p", "c", says("a")),
+            vec!["ATM535 the graph (edges[1])"],
+        ),
+        (
+            "an output that a branch hides from a graph inside",
+            then(then(row(&["a"]), both("a", "x")), Node::new("in", subgraph(one(use_a())))),
+            vec!["ATM535 in/use (action)"],
+        ),
+        ("an output before it is hidden", then(then(row(&["a"]), use_a()), both("a", "x")), vec![]),
+        ("an output that is newer", then(then(one(both("a", "x")), work("a")), use_a()), vec![]),
+        ("an output that is only inside", then(one(both("a", "x")), use_a()), vec![]),
+        (
+            "an output of a node called like one in it",
+            then(one(both("p", "x")), action("use", "output", "p")),
+            vec![],
+        ),
+        (
+            "an output of two branches",
+            then(one(both("a", "a")), use_a()),
+            vec!["ATM535 use (action)"],
+        ),
+        (
+            "an output of one of two branches",
+            then(one(p("a", "a", Strategy::Any)), use_a()),
             vec![],
         ),
     ]

@@ -47,12 +47,12 @@ fn a_run_begins_with_the_defaults_and_the_limit_of_the_file() {
     let draft = read(&document("x.json", text), &Shelf(vec![]));
     let workflow = draft.into_workflow().unwrap();
     let mut launch =
-        Launch { prompt: "p".to_owned(), session: "s".to_owned(), ..Launch::default() };
+        Launch { prompt: "p".to_owned(), session: "s".to_owned(), workers: 3, ..Launch::default() };
     let state = workflow.initial_state.state(&launch);
     assert_eq!(
         json!(state),
         json!({"executionId": "s", "findings": [], "maxIterations": 30, "prompt": "p",
-            "rounds": 0, "tasks": []})
+            "rounds": 0, "tasks": [], "workers": 3})
     );
     launch.limits.iterations = Some(7);
     let state = workflow.initial_state.state(&launch);

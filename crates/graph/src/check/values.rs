@@ -1,0 +1,251 @@
+//! Values of the state that are known before a run: numbers and lists that are looked up there,
+//! and what reducers are to combine.
+//!
+//! A value counts as known only where nothing can have changed it before it is needed.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::scope::{Owner, Scopes, Site};
+use super::used::Used;
+use super::{Code, Place, Problem, Report, UseKind};
+use crate::reduce::kind;
+use crate::{Count, Key, Kind, Node, OnError, Patch, Reducer};
+
+pub(super) fn check(
+    scopes: &Scopes<'_>,
+    used: &[Used],
+    state: Option<&Patch>,
+    report: &mut Report,
+) {
+    let changed = Changed::of(scopes, used);
+    for site in scopes.sites() {
+        let mut values = Values { site, state, changed: &changed, report };
+        values.beginnings();
+        values.counts();
+        for (_, node) in site.nodes() {
+            values.of_node(node);
+        }
+    }
+}
+
+/// The keys that somebody may change on the way.
+#[derive(Default)]
+struct Changed<'a> {
+    keys: BTreeSet<&'a str>,
+    /// Whether there is a function, which can change anything.
+    anything: bool,
+}
+
+impl<'a> Changed<'a> {
+    fn of(scopes: &'a Scopes<'_>, used: &'a [Used]) -> Self {
+        let mut changed = Self::default();
+        for site in scopes.sites() {
+            for used in used[site.number].values().flatten() {
+                match used.kind {
+                    UseKind::Writes | UseKind::MayWrite => {
+                        changed.keys.insert(&used.name);
+                    }
+                    UseKind::Function => changed.anything = true,
+                    UseKind::Agent
+                    | UseKind::Skill
+                    | UseKind::Command
+                    | UseKind::Workflow
+                    | UseKind::Model
+                    | UseKind::Output => {}
+                }
+            }
+            for (_, node) in site.nodes() {
+                match &node.on_error {
+                    OnError::SkipWith(patch) => changed.keys.extend(patch.keys().map(Key::as_str)),
+                    OnError::Call(_) => changed.anything = true,
+                    OnError::Abort | OnError::Skip | OnError::Goto(_) => {}
+                }
+                changed.anything |= match &node.kind {
+                    Kind::Subgraph { output, .. } => output.is_some(),
+                    Kind::Parallel(parallel) => parallel.merge.is_some(),
+                    Kind::Work { .. } | Kind::Decision | Kind::Loop { .. } | Kind::Each(_) => false,
+                };
+            }
+        }
+        changed
+    }
+
+    fn may_change(&self, key: &Key) -> bool {
+        self.anything || self.keys.contains(key.as_str())
+    }
+}
+
+/// What a graph finds under a key when it begins.
+#[derive(Clone, Copy)]
+enum Begins<'v> {
+    With(&'v Value),
+    WithNothing,
+    Unknown,
+}
+
+struct Values<'a, 'g> {
+    site: Site<'a, 'g>,
+    state: Option<&'a Patch>,
+    changed: &'a Changed<'a>,
+    report: &'a mut Report,
+}
+
+impl<'a> Values<'a, '_> {
+    /// Values that a graph begins with itself.
+    fn beginnings(&mut self) {
+        let graph = self.site.graph();
+        let own = match self.site.scope().owner {
+            None => self.state,
+            Some(_) => Some(&graph.defaults),
+        };
+        for (key, value) in own.into_iter().flatten() {
+            let problem = self.reducer(key).and_then(|reducer| reducer.begins_with(value).err());
+            if let Some(problem) = problem {
+                let place = self.site.place().part(format!("state.{key}"));
+                self.misfit(place, key, &problem);
+            }
+        }
+    }
+
+    /// The limit that is the graph's own, and not that of the graph around it.
+    fn counts(&mut self) {
+        let around =
+            self.site.outwards().nth(1).and_then(|site| site.graph().max_iterations.as_ref());
+        if let Some(count) =
+            self.site.graph().max_iterations.as_ref().filter(|c| Some(*c) != around)
+        {
+            self.count("max_iterations", count, self.site.own_part("max_iterations"));
+        }
+    }
+
+    fn of_node(&mut self, node: &Node) {
+        let place = |part: &str| self.site.at(&node.id).part(part);
+        let (visits, workers, over) = (place("max_visits"), place("workers"), place("over"));
+        if let Some(count) = &node.max_visits {
+            self.count("max_visits", count, visits);
+        }
+        if let Kind::Each(each) = &node.kind {
+            self.list(&each.over, over);
+            self.count("workers", &each.workers, workers);
+        }
+        if let OnError::SkipWith(patch) = &node.on_error {
+            for (key, change) in patch {
+                self.change(node, key, change);
+            }
+        }
+    }
+
+    fn count(&mut self, what: &str, count: &Count, place: Place) {
+        let Count::Key(key) = count else { return };
+        match self.begins(key) {
+            Begins::With(value) if value.as_u64().is_none() => {
+                let found = shown(value);
+                let message =
+                    format!("`{what}` is looked up under `{key}`, which begins with {found}");
+                let remedy =
+                    format!("let `{key}` begin with a whole number, or write the number here");
+                self.report.add(self.site, Problem::new(Code::BAD_COUNT, place, message, remedy));
+            }
+            Begins::WithNothing => self.missing(what, key, place),
+            Begins::With(_) | Begins::Unknown => {}
+        }
+    }
+
+    fn list(&mut self, key: &Key, place: Place) {
+        match self.begins(key) {
+            Begins::With(value) if !value.is_array() => {
+                let found = shown(value);
+                let message =
+                    format!("the list is looked up under `{key}`, which begins with {found}");
+                let remedy = format!("let `{key}` begin with a list, or name the key of one");
+                self.report.add(self.site, Problem::new(Code::BAD_LIST, place, message, remedy));
+            }
+            Begins::WithNothing => self.missing("over", key, place),
+            Begins::With(_) | Begins::Unknown => {}
+        }
+    }
+
+    fn missing(&mut self, what: &str, key: &Key, place: Place) {
+        let known: Vec<&str> =
+            self.state.into_iter().flatten().map(|(key, _)| key.as_str()).collect();
+        let remedy = match self.report.guess(key.as_str(), known.into_iter()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("let the state begin with a value for `{key}`, or name another key"),
+        };
+        let message = format!("`{what}` is looked up under `{key}`, which nothing ever sets");
+        self.report.add(self.site, Problem::new(Code::KEY_MISSING, place, message, remedy));
+    }
+
+    /// A change that is written down.
+    fn change(&mut self, node: &Node, key: &Key, change: &Value) {
+        let Some(reducer) = self.reducer(key) else { return };
+        let old = match self.at_first(key) {
+            // That is told where it is.
+            Begins::With(value) if reducer.begins_with(value).is_err() => return,
+            Begins::With(value) => value,
+            Begins::WithNothing | Begins::Unknown => &Value::Null,
+        };
+        if let Err(problem) = reducer.accepts(old, change) {
+            self.misfit(self.site.at(&node.id).part("on_error"), key, &problem);
+        }
+    }
+
+    fn misfit(&mut self, place: Place, key: &Key, problem: &str) {
+        let message = format!("the value of `{key}` does not fit its reducer: {problem}");
+        let remedy = format!("write another value, or give `{key}` another reducer");
+        self.report.add(self.site, Problem::new(Code::BAD_VALUE, place, message, remedy));
+    }
+
+    fn reducer(&self, key: &Key) -> Option<&'a Reducer>
+    where
+        Self: 'a,
+    {
+        self.site.outwards().find_map(|site| site.graph().reducers.get(key))
+    }
+
+    /// What is under a key whenever the graph looks.
+    fn begins(&self, key: &Key) -> Begins<'a> {
+        // A key without a name is told of elsewhere.
+        if key.as_str().is_empty() || self.changed.may_change(key) {
+            return Begins::Unknown;
+        }
+        self.at_first(key)
+    }
+
+    /// What is under a key before anybody changes it.
+    fn at_first(&self, key: &Key) -> Begins<'a> {
+        let begins = |value: Option<&'a Value>| value.map_or(Begins::WithNothing, Begins::With);
+        let mut found = self.state.map_or(Begins::Unknown, |state| begins(state.get(key)));
+        let mut inwards: Vec<Site<'a, '_>> = self.site.outwards().collect();
+        inwards.reverse();
+        for pair in inwards.windows(2) {
+            let Some(Owner { node, .. }) = pair[1].scope().owner else { continue };
+            match &pair[0].node(node).kind {
+                Kind::Subgraph { input: Some(_), .. } => return Begins::Unknown,
+                Kind::Subgraph { graph, .. } => {
+                    if matches!(found, Begins::WithNothing) {
+                        found = begins(graph.defaults.get(key));
+                    }
+                }
+                Kind::Each(each) if each.item == *key => return Begins::Unknown,
+                Kind::Each(_)
+                | Kind::Loop { .. }
+                | Kind::Parallel(_)
+                | Kind::Work { .. }
+                | Kind::Decision => {}
+            }
+        }
+        found
+    }
+}
+
+/// A value, for a sentence: what it is, and a small one itself.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(_) | Value::Number(_) => format!("{value}"),
+        Value::String(_) | Value::Array(_) | Value::Object(_) => kind(value).to_owned(),
+    }
+}
