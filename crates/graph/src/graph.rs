@@ -434,18 +434,6 @@ impl Node {
         }
     }
 
-    /// The same graphs, to be changed.
-    pub fn inner_mut(&mut self) -> Vec<&mut Graph> {
-        match &mut self.kind {
-            Kind::Work { .. } | Kind::Decision => vec![],
-            Kind::Subgraph { graph, .. } | Kind::Loop { graph, .. } => vec![graph],
-            Kind::Each(each) => vec![&mut each.graph],
-            Kind::Parallel(parallel) => {
-                parallel.branches.iter_mut().map(|branch| &mut branch.graph).collect()
-            }
-        }
-    }
-
     /// Says what the node does.
     #[must_use]
     pub fn described(mut self, description: &str) -> Self {

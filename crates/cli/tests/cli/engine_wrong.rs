@@ -42,7 +42,7 @@ fn edges(pairs: &[(&str, &str)]) -> Value {
     pairs.iter().map(|(from, to)| json!({"from": from, "to": to})).collect()
 }
 
-fn when(from: &str, to: &str, condition: Value) -> Value {
+fn when(from: &str, to: &str, condition: &Value) -> Value {
     json!({"from": from, "to": to, "condition": condition})
 }
 
@@ -125,7 +125,7 @@ fn values_that_their_reducer_cannot_combine_are_found() {
     };
     let default = json!({"stateAnnotations": {"k": {"reducer": "concat", "default": 3}},
         "nodes": [tool("a", "true")]});
-    let inner = json!({"nodes": [{"type": "subgraph", "id": "s", "graph": default.clone()}]});
+    let inner = json!({"nodes": [{"type": "subgraph", "id": "s", "graph": default}]});
     let update = with(
         kept(json!("sum"), json!(0)),
         json!({"nodes": [
@@ -156,12 +156,12 @@ fn values_that_their_reducer_cannot_combine_are_found() {
 
 #[test]
 fn writes_at_once_are_found_also_behind_a_fork_and_beside_a_condition() {
-    let of = |nodes: Value, edges: Vec<Value>| json!({"nodes": nodes, "edges": edges});
+    let of = |nodes: Value, edges: Vec<Value>| json!({"state": {"go": true}, "nodes": nodes, "edges": edges});
     let plain = |pairs: &[(&str, &str)]| edges(pairs).as_array().unwrap().clone();
     let yes = || json!({"key": "go", "equals": true});
     let three = || json!([tool("a", "true"), may_set("b", "k"), may_set("c", "k")]);
-    let beside = [plain(&[("a", "c")]), vec![when("a", "b", yes())]].concat();
-    let exclusive = vec![when("a", "b", yes()), when("a", "c", json!("otherwise"))];
+    let beside = [plain(&[("a", "c")]), vec![when("a", "b", &yes())]].concat();
+    let exclusive = vec![when("a", "b", &yes()), when("a", "c", &json!("otherwise"))];
     let five =
         |d: Value, e: Value| json!([tool("a", "true"), tool("b", "true"), tool("c", "true"), d, e]);
     let behind = || plain(&[("a", "b"), ("a", "c"), ("b", "d"), ("c", "e")]);
@@ -172,7 +172,7 @@ fn writes_at_once_are_found_also_behind_a_fork_and_beside_a_condition() {
     // They come together in `b`, which then chooses one.
     let together = [
         plain(&[("a", "m"), ("a", "n"), ("m", "b"), ("n", "b")]),
-        vec![when("b", "d", yes()), when("b", "e", json!("otherwise"))],
+        vec![when("b", "d", &yes()), when("b", "e", &json!("otherwise"))],
     ]
     .concat();
     let six = json!([
@@ -216,7 +216,7 @@ fn a_condition_may_look_at_what_can_be_seen_when_it_is_asked() {
     let both = |inner: Value| json!({"type": "parallel", "id": "both", "branches": [tool("l", "true"), inner]});
     let after = |first: Value, node: &str| {
         json!({"nodes": [first, tool("b", "true"), tool("c", "true")],
-            "edges": [when("both", "b", says(node)), when("both", "c", json!("otherwise"))]})
+            "edges": [when("both", "b", &says(node)), when("both", "c", &json!("otherwise"))]})
     };
     let repeat = |node: &str| {
         json!({"nodes": [{"type": "loop", "id": "again", "until": says(node), "maxIterations": 2,
@@ -251,7 +251,7 @@ fn an_id_that_means_another_node_by_then_is_told() {
     let use_a = || tool("use", "echo {outputs.a}");
     let row = |nodes: Value| json!({ "nodes": nodes });
     let asked = json!({"nodes": [tool("a", "true"), both("a", "r"), tool("c", "true")],
-        "edges": [{"from": "a", "to": "both"}, when("both", "c", says("a"))]});
+        "edges": [{"from": "a", "to": "both"}, when("both", "c", &says("a"))]});
     let twice = json!({"type": "parallel", "id": "both", "branches": [
         {"id": "left", "nodes": [tool("x", "true")]}, {"id": "right", "nodes": [tool("x", "true")]}]});
     let raced = with(twice.clone(), json!({"strategy": "race"}));
@@ -275,5 +275,48 @@ fn an_id_that_means_another_node_by_then_is_told() {
             &["ATM535 warning at use (action)"],
         ),
         ("in one of two branches", row(json!([raced, tool("use", "echo {outputs.x}")])), &[]),
+    ]);
+}
+
+#[test]
+fn what_is_mistyped_is_told() {
+    let ab =
+        |edge: Value| json!({"nodes": [tool("a", "true"), tool("b", "true")], "edges": [edge]});
+    let one = |node: Value| json!({ "nodes": [node] });
+    let until = json!({"key": "doen", "equals": true});
+    let endless = json!({"type": "loop", "id": "l", "maxIterations": 0, "until": until, "node": tool("a", "true")});
+    let skips = with(
+        tool("b", "false"),
+        json!({"onError": {"action": "skip", "stateUpdate": {"doen": true}}}),
+    );
+    let ends = with(endless.clone(), json!({"node": skips}));
+    assert_found(vec![
+        (
+            "an edge from nowhere",
+            ab(json!({"from": [], "to": "b"})),
+            &["ATM106 error at the graph (edges[0])"],
+        ),
+        (
+            "a key",
+            ab(when("a", "b", &json!({"key": "outputs.a", "equals": "x"}))),
+            &["ATM217 warning at the graph (edges[0])"],
+        ),
+        ("an end that never comes", one(endless), &["ATM217 warning at l (until)"]),
+        ("an end that may come", one(ends), &[]),
+        (
+            "an output",
+            one(json!({"type": "agent", "id": "a", "prompt": "Fix {outputs.b} {nope}"})),
+            &["ATM218 warning at a (action)"],
+        ),
+        (
+            "a limit twice",
+            json!({"maxIterations": 3, "state": {"maxIterations": 4}, "nodes": [tool("a", "true")]}),
+            &["ATM616 error at maxIterations"],
+        ),
+        (
+            "a schema",
+            one(with(tool("a", "true"), json!({"outputSchema": {"type": "txt"}}))),
+            &["ATM521 error at a (outputSchema)"],
+        ),
     ]);
 }

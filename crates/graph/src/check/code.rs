@@ -109,6 +109,8 @@ codes! {
     OTHERWISE_NOT_LAST "ATM214" Error "Conditions stand behind an `otherwise`."
     CONDITIONAL_JOIN "ATM215" Error "An edge that waits for several nodes has a condition."
     CONDITION_NODE_MISSING "ATM216" Warning "A condition looks at the output of an unknown node."
+    CONDITION_KEY_MISSING "ATM217" Warning "A condition looks at a key that nothing sets."
+    TEXT_NODE_MISSING "ATM218" Warning "A text is filled with the output of an unknown node."
 
     LOOP_WITHOUT_END "ATM301" Error "A loop has neither a limit nor an `until`."
     CYCLE_WITHOUT_END "ATM302" Error "Nodes go round for ever."

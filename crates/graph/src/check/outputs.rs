@@ -27,14 +27,14 @@ pub(super) fn check(scopes: &Scopes<'_>, used: &[Used], report: &mut Report) {
             let Some(id) = edge.when.as_ref().and_then(output_of) else { continue };
             let place = site.place().part(format!("edges[{number}]"));
             let from = edge.from.first().and_then(|from| site.layout().find(from));
-            outputs.look(site, (id, place), from.map(After::With), true);
+            outputs.look(site, (id, place), from.map(After::With), Code::CONDITION_NODE_MISSING);
         }
         if let Some((outer, number)) = owner(site)
             && let Kind::Loop { until: Some(until), .. } = &outer.node(number).kind
             && let Some(id) = output_of(until)
         {
             let place = outer.at(&outer.node(number).id).part("until");
-            outputs.look(site, (id, place), None, true);
+            outputs.look(site, (id, place), None, Code::CONDITION_NODE_MISSING);
         }
         for (number, used) in &used[site.number] {
             let place = || site.at(&site.node(*number).id).part("action");
@@ -45,7 +45,8 @@ pub(super) fn check(scopes: &Scopes<'_>, used: &[Used], report: &mut Report) {
                 .collect();
             for id in seen {
                 let id = NodeId::from(id);
-                outputs.look(site, (&id, place()), Some(After::Before(*number)), false);
+                let after = Some(After::Before(*number));
+                outputs.look(site, (&id, place()), after, Code::TEXT_NODE_MISSING);
             }
         }
     }
@@ -110,13 +111,13 @@ struct Outputs<'a, 'g> {
 }
 
 impl<'g> Outputs<'_, 'g> {
-    /// Looks at one reference to the output of a node; `must_exist` if nothing else can be meant.
+    /// Looks at one reference to the output of a node; `missing` is what it means if there is none.
     fn look(
         &mut self,
         site: Site<'_, 'g>,
         (id, place): (&NodeId, Place),
         after: Option<After>,
-        must_exist: bool,
+        missing: Code,
     ) {
         for (seen, after) in seen_from(site, after) {
             let inside = self.inside(seen, id);
@@ -132,9 +133,7 @@ impl<'g> Outputs<'_, 'g> {
             }
             return;
         }
-        if must_exist {
-            self.unknown(site, id, place);
-        }
+        self.unknown(site, id, place, missing);
     }
 
     /// The nodes of a graph inside which there is one of this id whose output is seen behind them.
@@ -234,7 +233,7 @@ impl<'g> Outputs<'_, 'g> {
         false
     }
 
-    fn unknown(&mut self, site: Site<'_, 'g>, id: &NodeId, place: Place) {
+    fn unknown(&mut self, site: Site<'_, 'g>, id: &NodeId, place: Place, code: Code) {
         let names = site.graph().nodes.iter().map(|node| node.id.as_str());
         let remedy = match self.report.guess(id.as_str(), names) {
             Some(meant) => format!("did you mean \"{meant}\"?"),
@@ -245,7 +244,12 @@ impl<'g> Outputs<'_, 'g> {
         } else {
             "does not exist"
         };
-        let message = format!("the condition looks at the output of \"{id}\", which {why}");
-        self.report.add(site, Problem::new(Code::CONDITION_NODE_MISSING, place, message, remedy));
+        let who = if code == Code::TEXT_NODE_MISSING {
+            "the text is filled with"
+        } else {
+            "the condition looks at"
+        };
+        let message = format!("{who} the output of \"{id}\", which {why}");
+        self.report.add(site, Problem::new(code, place, message, remedy));
     }
 }

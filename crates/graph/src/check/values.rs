@@ -7,11 +7,12 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::limits::OUTPUTS;
 use super::scope::{Owner, Scopes, Site};
 use super::used::Used;
 use super::{Code, Place, Problem, Report, UseKind};
 use crate::reduce::kind;
-use crate::{Count, Key, Kind, Node, OnError, Patch, Reducer};
+use crate::{Condition, Count, Key, Kind, Node, OnError, Patch, Reducer};
 
 pub(super) fn check(
     scopes: &Scopes<'_>,
@@ -24,6 +25,7 @@ pub(super) fn check(
         let mut values = Values { site, state, changed: &changed, report };
         values.beginnings();
         values.counts();
+        values.conditions();
         for (_, node) in site.nodes() {
             values.of_node(node);
         }
@@ -120,6 +122,30 @@ impl<'a> Values<'a, '_> {
         }
     }
 
+    fn conditions(&mut self) {
+        for (number, edge) in self.site.graph().edges.iter().enumerate() {
+            if let Some(key) = edge.when.as_ref().and_then(looked_at) {
+                self.condition(key, self.site.place().part(format!("edges[{number}]")));
+            }
+        }
+        for (_, node) in self.site.nodes() {
+            if let Kind::Loop { until: Some(until), .. } = &node.kind
+                && let Some(key) = looked_at(until)
+            {
+                self.condition(key, self.site.at(&node.id).part("until"));
+            }
+        }
+    }
+
+    fn condition(&mut self, key: &Key, place: Place) {
+        if matches!(self.begins(key), Begins::WithNothing) {
+            let message = format!("the condition looks at `{key}`, which nothing ever sets");
+            let remedy = self.instead(key);
+            let problem = Problem::new(Code::CONDITION_KEY_MISSING, place, message, remedy);
+            self.report.add(self.site, problem);
+        }
+    }
+
     fn of_node(&mut self, node: &Node) {
         let place = |part: &str| self.site.at(&node.id).part(part);
         let (visits, workers, over) = (place("max_visits"), place("workers"), place("over"));
@@ -168,14 +194,24 @@ impl<'a> Values<'a, '_> {
     }
 
     fn missing(&mut self, what: &str, key: &Key, place: Place) {
-        let known: Vec<&str> =
-            self.state.into_iter().flatten().map(|(key, _)| key.as_str()).collect();
-        let remedy = match self.report.guess(key.as_str(), known.into_iter()) {
+        let message = format!("`{what}` is looked up under `{key}`, which nothing ever sets");
+        let remedy = self.instead(key);
+        self.report.add(self.site, Problem::new(Code::KEY_MISSING, place, message, remedy));
+    }
+
+    /// What to write instead of a key that nothing sets.
+    fn instead(&mut self, key: &Key) -> String {
+        if key.as_str().split('.').next() == Some(OUTPUTS) {
+            return "only keys of the state are looked up here; a condition on what a node \
+                    returned is `says`"
+                .to_owned();
+        }
+        let known = self.state.into_iter().flatten().map(|(key, _)| key.as_str());
+        let known: Vec<&str> = known.collect();
+        match self.report.guess(key.as_str(), known.into_iter()) {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => format!("let the state begin with a value for `{key}`, or name another key"),
-        };
-        let message = format!("`{what}` is looked up under `{key}`, which nothing ever sets");
-        self.report.add(self.site, Problem::new(Code::KEY_MISSING, place, message, remedy));
+        }
     }
 
     /// A change that is written down.
@@ -238,6 +274,18 @@ impl<'a> Values<'a, '_> {
             }
         }
         found
+    }
+}
+
+/// The key whose value a condition looks at.
+fn looked_at(condition: &Condition) -> Option<&Key> {
+    let mut condition = condition;
+    loop {
+        match condition {
+            Condition::Equals { key, .. } => return Some(key),
+            Condition::Not(other) => condition = other,
+            Condition::Says { .. } | Condition::Call(_) | Condition::Otherwise => return None,
+        }
     }
 }
 

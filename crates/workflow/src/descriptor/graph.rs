@@ -155,6 +155,8 @@ impl<'d> Reader<'d, '_, '_> {
         for item in self.list(item, "a list of edges") {
             let Some(mut fields) = self.object(item, "an edge") else { continue };
             let from = fields.need(&["from"], "the node, or nodes, it leaves", &mut self.faults);
+            // A list of nothing is an edge from nowhere; a name that cannot be read is told of.
+            let is_empty = from.and_then(Item::as_list).is_some_and(<[_]>::is_empty);
             let from = match from {
                 Some(from) if from.as_list().is_some() => self.names(from),
                 Some(from) => self.name(from).into_iter().collect(),
@@ -164,7 +166,7 @@ impl<'d> Reader<'d, '_, '_> {
             let to = to.and_then(|to| self.name(to));
             let when = fields.take("condition").map(|item| self.condition(item, Asked::OnEdge));
             fields.finish(&mut self.faults);
-            if let Some(to) = to.filter(|_| !from.is_empty()) {
+            if let Some(to) = to.filter(|_| is_empty || !from.is_empty()) {
                 let from = from.into_iter().map(NodeId::from).collect();
                 self.add_edge(graph, Edge { from, to: NodeId::from(to), when }, item.at);
             }

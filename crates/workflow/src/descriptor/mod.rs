@@ -238,7 +238,7 @@ impl Draft {
 }
 
 /// What the engine's words for parts of a graph are called in a document.
-const AUTHOR_WORDS: [(&str, &str); 10] = [
+const AUTHOR_WORDS: [(&str, &str); 12] = [
     ("max_rounds", "maxIterations"),
     ("max_iterations", "maxIterations"),
     ("max_visits", "maxVisits"),
@@ -246,6 +246,8 @@ const AUTHOR_WORDS: [(&str, &str); 10] = [
     ("max_concurrency", "maxConcurrency"),
     ("timeout_ms", "timeoutMs"),
     ("fail_fast", "failFast"),
+    ("input_schema", "inputSchema"),
+    ("output_schema", "outputSchema"),
     ("on_error", "onError"),
     ("on_revive", "onRevive"),
     ("start", "startNode"),

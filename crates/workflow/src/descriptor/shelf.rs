@@ -173,12 +173,20 @@ fn is_of_the_run(key: &str) -> bool {
 /// A graph that says itself how many items are worked on at once does not take as many as the run.
 fn with_workers(graph: &mut Graph, workers: u64) {
     for node in &mut graph.nodes {
-        if let Kind::Each(each) = &mut node.kind
-            && each.workers == Count::Key(WORKERS.into())
-        {
-            each.workers = Count::Fixed(workers);
+        match &mut node.kind {
+            Kind::Work { .. } | Kind::Decision => {}
+            Kind::Subgraph { graph, .. } | Kind::Loop { graph, .. } => with_workers(graph, workers),
+            Kind::Each(each) => {
+                if each.workers == Count::Key(WORKERS.into()) {
+                    each.workers = Count::Fixed(workers);
+                }
+                with_workers(&mut each.graph, workers);
+            }
+            Kind::Parallel(parallel) => {
+                let graphs = parallel.branches.iter_mut().map(|branch| &mut branch.graph);
+                graphs.for_each(|graph| with_workers(graph, workers));
+            }
         }
-        node.inner_mut().into_iter().for_each(|inner| with_workers(inner, workers));
     }
 }
 

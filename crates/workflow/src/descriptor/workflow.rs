@@ -219,6 +219,10 @@ impl<'d> Reader<'d, '_, '_> {
         if let Some(item) = fields.take(MAX_ITERATIONS)
             && let Some(limit) = self.number::<u32>(item, 1)
         {
+            if initial.contains_key(MAX_ITERATIONS) {
+                let message = "the state begins with a `maxIterations` of its own";
+                self.faults.add(code::SAID_TWICE, item.at, message, "remove one of the two");
+            }
             initial.insert(Key::from(MAX_ITERATIONS), limit.into());
         }
         initial

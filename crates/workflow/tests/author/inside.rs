@@ -93,6 +93,18 @@ fn a_fan_does_the_same_for_every_item() {
 }
 
 #[test]
+fn a_fan_that_does_not_say_how_many_at_once_takes_as_many_as_the_run_has_workers() {
+    let fan = Fan::over("numbers", [tool("x", |_| Update::new())]);
+    let workflow = graph().start(each("all", fan)).compile(logged()).unwrap().into_workflow();
+    let launch = atomic_workflow::Launch { workers: 3, ..Default::default() };
+    let mut state = workflow.initial_state.state(&launch);
+    state.insert("numbers".into(), json!([1, 2, 3, 4, 5]));
+    let program = atomic_graph::Program::compile(workflow.graph).unwrap();
+    let (_, effects) = atomic_graph::Machine::start(program, state);
+    assert_eq!(effects.len(), 3, "{effects:?}");
+}
+
+#[test]
 fn a_sub_graph_sees_the_state_around_it_and_returns_what_it_changed() {
     let inner = || graph().start(tool("in", |s| Update::new().put("seen", s.value("prompt"))));
     let ran = run(graph().start(subgraph("sub", Inner::of(inner()))), json!({}));

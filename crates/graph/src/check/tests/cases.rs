@@ -852,6 +852,7 @@ fn values() -> Vec<Row> {
         let Kind::Each(each) = fan(single(), workers) else { unreachable!() };
         Node::new("fan", Kind::Each(Each { over: over.into(), ..each }))
     };
+    let equals = |key: &str| Condition::Equals { key: key.into(), value: json!(true) };
     let visits = |name: &str| work("a").max_visits(key(name));
     let inner = |value: Value, input: Option<&str>| {
         let mut graph = one(each("mine", key("workers"))).reducer("mine", Reducer::Concat);
@@ -887,6 +888,18 @@ fn values() -> Vec<Row> {
             "keys that a function may set",
             one(each("mine", key("word"))).node(action("b", "function", "add")).edge("fan", "b"),
             vec![],
+        ),
+        (
+            "conditions on keys that nothing sets",
+            row(&["a"])
+                .node(work("b"))
+                .node(Node::new(
+                    "c",
+                    Kind::Loop { graph: single(), until: Some(equals("outputs.a")), max_rounds: 2 },
+                ))
+                .edge_when("a", "b", Condition::Not(Box::new(equals("wrod"))))
+                .edge_when("a", "c", equals("word")),
+            vec!["ATM217 the graph (edges[0])", "ATM217 c (until)"],
         ),
         ("a list of its own", one(inner(json!([]), None)), vec![]),
         (
@@ -944,6 +957,11 @@ fn outputs() -> Vec<Row> {
         Node::new("sub", Kind::Subgraph { graph, isolated: true, input, output: None })
     };
     vec![
+        (
+            "an output that does not exist",
+            one(action("use", "output", "sue")),
+            vec!["ATM218 use (action)"],
+        ),
         ("the output of a branch", asked(both("b", "x")), vec![]),
         ("the output of a graph that shares its state", asked(sub(false, None)), vec![]),
         (

@@ -168,7 +168,7 @@ fn a_nodes_own_time_limit_beats_that_of_the_workflow_it_runs() {
 }
 
 /// What the graph inside `inner` sees besides this state when it begins.
-fn begun(workflow: &Workflow, state: Value) -> Value {
+fn begun(workflow: &Workflow, state: &Value) -> Value {
     let program = Program::compile(workflow.graph.clone()).unwrap();
     let (machine, effects) =
         Machine::start(program, serde_json::from_value(state.clone()).unwrap());
@@ -187,8 +187,8 @@ fn an_inner_workflow_begins_with_its_defaults_for_what_is_not_there() {
         "nodes": [{"type": "clearContext"}],
     });
     let workflow = read_first(&[("a", uses("b")), ("b", child)]).into_workflow().unwrap();
-    assert_eq!(begun(&workflow, json!({"tone": "long"})), json!({"findings": []}));
-    assert_eq!(begun(&workflow, json!({})), json!({"findings": [], "tone": "short"}));
+    assert_eq!(begun(&workflow, &json!({"tone": "long"})), json!({"findings": []}));
+    assert_eq!(begun(&workflow, &json!({})), json!({"findings": [], "tone": "short"}));
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn a_built_in_workflow_runs_inside_another() {
     let draft = read(&document("a.json", &uses("loop").to_string()), &BuiltIn);
     assert_eq!(said(&draft), "");
     let workflow = draft.into_workflow().unwrap();
-    let state = begun(&workflow, json!({"prompt": "x", "workers": 3}));
+    let state = begun(&workflow, &json!({"prompt": "x", "workers": 3}));
     assert_eq!(state["tasks"], json!([]));
     assert_eq!(state["limits"]["attempts"], 4);
     assert!(state.get("workers").is_none() && state.get("prompt").is_none(), "{state}");
@@ -339,7 +339,7 @@ fn a_criteria_loop_ends_when_its_last_node_says_the_word() {
 
 #[test]
 fn nodes_without_edges_run_in_a_row() {
-    let text = json!({"catch": "rescue", "nodes": [
+    let text = json!({"catch": "rescue", "state": {"again": false}, "nodes": [
         {"type": "agent"},
         {"type": "decision", "routes": [
             {"condition": {"key": "again", "equals": true}, "target": "agent"}], "fallback": "agent-2"},
