@@ -8,6 +8,8 @@ mod corners;
 mod coverage;
 mod dice;
 mod ledger;
+mod prefixes;
+mod rules;
 mod run;
 mod runs;
 mod scene;

@@ -277,7 +277,9 @@ fn the_order_of_answers_does_not_matter() {
 }
 
 /// What was started, how it ended, and with what.
-fn end(run: &Run, fans: bool) -> (Vec<String>, Option<Result<(), StepError>>, Value) {
+pub(crate) type End = (Vec<String>, Option<Result<(), StepError>>, Value);
+
+pub(crate) fn end(run: &Run, fans: bool) -> End {
     let starts =
         run.starts().iter().map(|s| format!("{}@{} {:?}", s.step, s.attempt, s.how)).collect();
     let mut outcome = run.machine.outcome().cloned();

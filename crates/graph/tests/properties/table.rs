@@ -53,6 +53,11 @@ pub(crate) fn failed(step: &str, attempt: u32) -> Input {
     Input::Failed { step: StepId::new(step), attempt, error }
 }
 
+/// An attempt was cut off after it had got somewhere.
+pub(crate) fn lost(step: &str, attempt: u32) -> Input {
+    Input::Lost { step: StepId::new(step), attempt, progressed: true }
+}
+
 pub(crate) fn gone(step: &str) -> Input {
     Input::Cancelled { step: StepId::new(step), attempt: 1 }
 }
