@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use atomic_graph::{Effect, Graph, How, Input, Machine, StepId, code};
+use atomic_graph::{Effect, Graph, How, Input, Kind, Machine, StepId, Strategy, code};
 
-use crate::ledger::{Ledger, about, is_inside, node_of, stops};
+use crate::ledger::{Ledger, Stop, about, is_inside, node_of, stops};
 use crate::scene::Sort;
 
 /// What became of a node.
@@ -22,6 +22,49 @@ pub(crate) enum Fate {
 const FATES: [Fate; 6] =
     [Fate::Executed, Fate::Failed, Fate::TimedOut, Fate::Retried, Fate::Lost, Fate::Cancelled];
 
+/// The sort that a node of this kind is of.
+fn sort_of(kind: &Kind) -> Sort {
+    match kind {
+        Kind::Work { launch: false, .. } => Sort::Work,
+        Kind::Work { launch: true, .. } => Sort::Launch,
+        Kind::Decision => Sort::Decision,
+        Kind::Subgraph { .. } => Sort::Subgraph,
+        Kind::Loop { .. } => Sort::Loop,
+        Kind::Each(_) => Sort::Each,
+        Kind::Parallel(parallel) => match parallel.strategy {
+            Strategy::All => Sort::All,
+            Strategy::Race => Sort::Race,
+            Strategy::Any => Sort::Any,
+        },
+    }
+}
+
+/// The sort after this one: a sort that is new cannot be left out here.
+fn next(sort: Sort) -> Option<Sort> {
+    match sort {
+        Sort::Work => Some(Sort::Launch),
+        Sort::Launch => Some(Sort::Decision),
+        Sort::Decision => Some(Sort::Subgraph),
+        Sort::Subgraph => Some(Sort::Loop),
+        Sort::Loop => Some(Sort::Each),
+        Sort::Each => Some(Sort::All),
+        Sort::All => Some(Sort::Race),
+        Sort::Race => Some(Sort::Any),
+        Sort::Any => None,
+    }
+}
+
+fn sorts() -> impl Iterator<Item = Sort> {
+    std::iter::successors(Some(Sort::Work), |sort| next(*sort))
+}
+
+/// Whether nodes of a sort can meet a fate. A decision is made at once or not at all: nobody
+/// carries it out, so there is nothing to take too long or to be lost; one that was not recorded
+/// is simply made again.
+fn can_meet(sort: Sort, fate: Fate) -> bool {
+    sort != Sort::Decision || ![Fate::TimedOut, Fate::Lost].contains(&fate)
+}
+
 /// How often each sort met each fate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Coverage {
@@ -30,6 +73,8 @@ pub(crate) struct Coverage {
     undecided: BTreeSet<StepId>,
     /// The nodes that hold others.
     regions: Vec<String>,
+    /// Attempts at what is inside a node that were heard of.
+    begun: BTreeSet<StepId>,
     pub(crate) inputs: u64,
     pub(crate) completed: u64,
     pub(crate) failed: u64,
@@ -57,15 +102,17 @@ impl Coverage {
 
     /// The cells that were never hit.
     pub(crate) fn empty(&self) -> Vec<(Sort, Fate)> {
-        let all = Sort::ALL.iter().flat_map(|(sort, _)| FATES.map(|fate| (*sort, fate)));
-        all.filter(|cell| !self.cells.contains_key(cell)).collect()
+        let all = sorts().flat_map(|sort| FATES.map(|fate| (sort, fate)));
+        all.filter(|(sort, fate)| can_meet(*sort, *fate))
+            .filter(|cell| !self.cells.contains_key(cell))
+            .collect()
     }
 
     pub(crate) fn show(&self) -> String {
         let mut lines = vec![format!("{:>10} {FATES:?}", "")];
-        for (sort, word) in Sort::ALL {
+        for sort in sorts() {
             let counts = FATES.map(|fate| self.cells.get(&(sort, fate)).copied().unwrap_or(0));
-            lines.push(format!("{word:>10} {counts:?}"));
+            lines.push(format!("{:>10} {counts:?}", format!("{sort:?}")));
         }
         lines.join("\n")
     }
@@ -77,6 +124,7 @@ impl Coverage {
         match input {
             Input::Finished { step, .. } => self.count(sort(step), Fate::Executed),
             Input::Failed { step, error, .. } if !was_stopping(step) => {
+                // Whoever carries a step out stops it when its time is up, and reports that.
                 let late = error.code == code::TIMEOUT;
                 self.count(sort(step), if late { Fate::TimedOut } else { Fate::Failed });
             }
@@ -87,13 +135,14 @@ impl Coverage {
                 }
             }
             Input::TimedOut { step } => self.count(sort(step), Fate::TimedOut),
-            Input::Chosen { step, .. } if sort(step) == Sort::Decision => {
+            Input::Chosen { step, chosen: Some(_) } if sort(step) == Sort::Decision => {
                 self.count(Sort::Decision, Fate::Executed);
                 self.undecided.remove(step);
             }
-            Input::Evaluated { step, result: Err(error) } if sort(step) == Sort::Decision => {
-                let late = error.code == code::TIMEOUT;
-                self.count(Sort::Decision, if late { Fate::TimedOut } else { Fate::Failed });
+            Input::Chosen { step, chosen: None } | Input::Evaluated { step, result: Err(_) }
+                if sort(step) == Sort::Decision =>
+            {
+                self.count(Sort::Decision, Fate::Failed);
                 self.undecided.insert(step.clone());
             }
             Input::Revived => self.undecided.clear(),
@@ -141,10 +190,21 @@ impl Coverage {
                 | Effect::AskLost { .. }
                 | Effect::Finish(_) => {}
             }
-            if matches!(input, Input::Revived) {
-                continue;
+            if let Some(step) = about(effect) {
+                self.regions_begun_again(step, cause);
             }
-            for stop in about(effect).into_iter().flat_map(stops).filter(|s| s.attempt != "1") {
+        }
+    }
+
+    /// The nodes with others inside of which this is the first that is heard of a new attempt.
+    /// One that failed is tried again because of something in it; all other attempts are those of
+    /// revived runs.
+    fn regions_begun_again(&mut self, step: &StepId, cause: Option<&StepId>) {
+        let again = |stop: &Stop<'_>| stop.attempt != "1";
+        for (region, stop) in regions(step).into_iter().filter(|(_, stop)| again(stop)) {
+            let attempt = StepId::new(&format!("{region}!{}", stop.attempt));
+            let inside = |cause: &StepId| *cause == region || is_inside(cause, &region);
+            if self.begun.insert(attempt) && cause.is_some_and(inside) {
                 let sort = Sort::of(node_of(stop.visit));
                 self.count(sort, Fate::Failed);
                 self.count(sort, Fate::Retried);
@@ -169,21 +229,30 @@ impl Coverage {
     }
 
     fn regions_stopped(&mut self, step: &StepId, cause: Option<&StepId>) {
-        let text = step.as_str();
-        let mut end = 0;
-        for (stop, part) in stops(step).iter().zip(text.split('/')) {
-            let region = StepId::new(&text[..end + stop.visit.len()]);
-            end += part.len() + 1;
+        for (region, stop) in regions(step) {
             let outside = cause.is_some_and(|cause| *cause != region && !is_inside(cause, &region));
-            if end <= text.len() && outside {
+            if outside {
                 self.count(Sort::of(node_of(stop.visit)), Fate::Cancelled);
             }
         }
     }
 }
 
+/// The visits that a step is inside of, outermost first.
+fn regions(step: &StepId) -> Vec<(StepId, Stop<'_>)> {
+    let mut regions = vec![];
+    let mut begin = 0;
+    for (stop, part) in stops(step).into_iter().zip(step.as_str().split('/')) {
+        regions.push((StepId::new(&step.as_str()[..begin + stop.visit.len()]), stop));
+        begin += part.len() + 1;
+    }
+    regions.pop();
+    regions
+}
+
 fn add_regions(graph: &Graph, regions: &mut Vec<String>) {
     for node in &graph.nodes {
+        assert_eq!(Sort::of(node.id.as_str()), sort_of(&node.kind), "the sort of `{}`", node.id);
         for (number, (_, inner)) in node.inner().into_iter().enumerate() {
             if number == 0 {
                 regions.push(node.id.to_string());

@@ -116,10 +116,13 @@ fn what_nodes_in_branches_return_is_seen_after_them() {
 
 #[test]
 fn what_was_completed_or_skipped_blocks_nothing_any_more() {
-    let row = |id: &str, blockers: &[&str]| json!({"id": id, "status": "pending", "blockedBy": blockers});
-    for (status, then) in
-        [("completed", "start fan#1[#2]/w#1"), ("skipped", "start fan#1[#2]/w#1"), ("failed", "finish")]
-    {
+    let row =
+        |id: &str, blockers: &[&str]| json!({"id": id, "status": "pending", "blockedBy": blockers});
+    for (status, then) in [
+        ("completed", "start fan#1[#2]/w#1"),
+        ("skipped", "start fan#1[#2]/w#1"),
+        ("failed", "finish"),
+    ] {
         let mut node = fan("fan", 2, only(work("w")));
         if let Kind::Each(each) = &mut node.kind {
             (each.ready, each.over) = (Ready::Tasks, "tasks".into());
@@ -158,7 +161,8 @@ fn a_written_number_of_visits_is_granted_to_every_chance_of_a_run() {
     play(graph(Count::Fixed(2)), json!({}), "start a#1", table);
 
     let table = before().chain([(Input::Revived, refused)]).collect();
-    let mut machine = play(graph(Count::Key("most".into())), json!({"most": 2}), "start a#1", table);
+    let mut machine =
+        play(graph(Count::Key("most".into())), json!({"most": 2}), "start a#1", table);
     machine.apply(patched(json!({"most": 3}))).unwrap();
     assert_eq!(show(&machine.apply(Input::Revived).unwrap()), "start a#3");
 }

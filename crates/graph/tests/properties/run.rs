@@ -168,11 +168,6 @@ impl Run {
 
     /// The run was cut off: everything that ran is lost, and choices are made again.
     pub(crate) fn lose_everything(&mut self, dice: &mut Dice) {
-        for (step, effect) in &self.open {
-            if matches!(effect, Effect::Choose { .. }) && is_decision(step) {
-                self.coverage.count(Sort::Decision, Fate::Lost);
-            }
-        }
         let mut lost: Vec<(StepId, u32)> = self.machine.running();
         while !lost.is_empty() {
             let (step, attempt) = lost.swap_remove(dice.below(lost.len()));
