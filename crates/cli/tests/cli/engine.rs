@@ -287,7 +287,7 @@ fn of_102_items_the_two_that_failed_are_run_again_and_no_others() {
     assert!(order.is_sorted(), "in the order of the list: {out}");
 }
 
-fn millis(fact: &Value) -> i64 {
+pub(crate) fn millis(fact: &Value) -> i64 {
     fact["at"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap().as_millisecond()
 }
 

@@ -20,6 +20,7 @@ mod engine_check;
 mod engine_crash;
 mod engine_errors;
 mod engine_launches;
+mod engine_times;
 mod engine_wrong;
 mod env;
 mod files;

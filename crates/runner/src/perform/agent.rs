@@ -129,7 +129,7 @@ impl Performer {
                 }
                 () = tokio::time::sleep_until(deadline) => {
                     self.interrupt(conversation, &mut turn).await;
-                    let secs = self.timeout.as_secs();
+                    let secs = self.timeout.as_secs_f64();
                     let message = format!("the agent's turn took longer than {secs} s and was stopped");
                     return Told::Outcome(Outcome::Failed(StepError::new("timeout", message)));
                 }

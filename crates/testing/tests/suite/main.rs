@@ -9,6 +9,7 @@ mod runner_disk;
 mod runner_fork;
 mod runner_functions;
 mod runner_lost;
+mod runner_mappers;
 mod runner_pause;
 mod runner_snapshots;
 mod runner_stand;

@@ -4,6 +4,7 @@ mod bad;
 mod documented;
 mod inner;
 mod random;
+mod retries;
 mod samples;
 mod show;
 
