@@ -216,7 +216,7 @@ impl Past {
             created: created.clone(),
             machine,
             book: Book::default(),
-            pending: effects.into(),
+            pending: untimed(effects).collect(),
             settings: serde_json::from_value(created.settings.clone()).unwrap_or_default(),
             progress: vec![],
         }
@@ -268,10 +268,7 @@ impl Past {
         self.progress.extend(progress_entry(&self.book, &fact.event, fact.at));
         if let Some(input) = input_of(&fact.event, to_machine) {
             let effects = self.machine.apply(input).map_err(|e| e.to_string())?;
-            // Times are set anew when everything has been read.
-            let timed =
-                |effect: &Effect| matches!(effect, Effect::Limit { .. } | Effect::Rest { .. });
-            self.pending.extend(effects.into_iter().filter(|effect| !timed(effect)));
+            self.pending.extend(untimed(effects));
         }
         Ok(())
     }
@@ -314,6 +311,12 @@ impl Past {
             (None, _) => Ok(()),
         }
     }
+}
+
+/// What is to be done, without the times: those are set anew when everything has been read.
+fn untimed(effects: Vec<Effect>) -> impl Iterator<Item = Effect> {
+    let timed = |effect: &Effect| matches!(effect, Effect::Limit { .. } | Effect::Rest { .. });
+    effects.into_iter().filter(move |effect| !timed(effect))
 }
 
 fn restore(program: Arc<Program>, mut snapshot: Value) -> Option<Restored> {

@@ -82,7 +82,8 @@ fn a_graph_has_its_time_again_when_the_run_is_taken_up() {
     let project = Project::new();
     let limited = json!({"type": "subgraph", "id": "limited", "timeoutMs": 2_500,
         "graph": {"nodes": [tool("hangs", "touch hangs; exec sleep 1000")]}});
-    let mut running = start(&project, &json!({"nodes": [limited]}));
+    let before = tool("before", "true");
+    let mut running = start(&project, &json!({"nodes": [before, limited]}));
     eventually("it hangs", SOON, || project.env.work().join("hangs").exists());
     running.signal("INT");
     let paused = running.end();
@@ -97,16 +98,18 @@ fn a_graph_has_its_time_again_when_the_run_is_taken_up() {
 
 #[test]
 fn a_graph_that_rested_when_the_program_was_killed_is_tried_again() {
-    let project = Project::new();
-    let sub = tried_twice(600_000, json!([tool("x", SECOND_TIME)]));
-    let running = start(&project, &json!({"nodes": [sub, tool("after", "touch after")]}));
-    told(&project, "step_failed");
-    running.kill();
-    let ended = resume(&project);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    let story = project.story();
-    place(&story, "finished sub#1!2/x#1");
-    assert!(project.env.work().join("after").exists());
+    let rule = json!({"timeoutMs": 60_000});
+    for rule in [json!({}), rule] {
+        let project = Project::new();
+        let sub = with(tried_twice(600_000, json!([tool("x", SECOND_TIME)])), rule);
+        let running = start(&project, &json!({"nodes": [sub, tool("after", "touch after")]}));
+        told(&project, "step_failed");
+        running.kill();
+        let ended = resume(&project);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        place(&project.story(), "finished sub#1!2/x#1");
+        assert!(project.env.work().join("after").exists());
+    }
 }
 
 #[test]
