@@ -18,6 +18,7 @@ mod engine;
 mod engine_agents;
 mod engine_check;
 mod engine_crash;
+mod engine_crash_more;
 mod engine_errors;
 mod engine_launches;
 mod engine_times;
