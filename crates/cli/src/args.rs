@@ -291,7 +291,8 @@ impl SettingsArgs {
         settings.max_cost_usd = given.max_cost.or(settings.max_cost_usd);
         settings.max_tokens = given.max_tokens.or(settings.max_tokens);
         settings.max_launches = given.max_launches.or(settings.max_launches);
-        settings.timeout_secs = given.timeout.map(|time| time.as_secs().max(1));
+        let timeout = given.timeout.map(|time| time.as_secs().max(1));
+        settings.timeout_secs = timeout.or(settings.timeout_secs);
         if let Some(time) = given.turn_timeout {
             settings.turn_timeout_secs = time.as_secs().max(1);
         }

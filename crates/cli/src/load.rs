@@ -76,10 +76,18 @@ pub(crate) fn names() -> Vec<String> {
 }
 
 fn source(path: &Path) -> Result<Source, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let text = text_of(path).map_err(|error| {
         Failure::Failed(format!("{}: the workflow cannot be read: {error}", path.display()))
     })?;
     Ok(Source::new(path, text))
+}
+
+/// The text of a workflow. A pipe or a device might never end.
+fn text_of(path: &Path) -> std::io::Result<String> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(std::io::Error::other("it is no file"));
+    }
+    std::fs::read_to_string(path)
 }
 
 fn read(source: &Source, library: &dyn Library) -> Loaded {
@@ -184,7 +192,7 @@ fn built_in(name: &str) -> Option<Workflow> {
 
 /// What a workflow calls itself. What is wrong with the file is told when it is read.
 fn names_in(path: &Path) -> (Option<String>, Vec<String>) {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let text = text_of(path).unwrap_or_default();
     let text = text.trim_start_matches('\u{feff}');
     let document: Value = serde_json::from_str(text).unwrap_or_default();
     let word = |value: &Value| value.as_str().filter(|word| !word.is_empty()).map(str::to_owned);
@@ -196,7 +204,7 @@ impl Library for Shelf {
     fn find(&self, name: &str) -> Option<Found> {
         let name = self.meant(name);
         if let Some(path) = self.files.get(name) {
-            let text = std::fs::read_to_string(path).ok()?;
+            let text = text_of(path).ok()?;
             return Some(Found::Document(Document::plain(Source::new(path, text))));
         }
         built_in(name).map(|workflow| Found::Ready(Box::new(workflow)))

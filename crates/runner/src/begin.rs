@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use atomic_event::{AgentName, Event, How, Question, Started, StepError, StepId, StepResult};
-use atomic_graph::{Start, code};
+use atomic_graph::Start;
 use atomic_workflow::{
     Action, AgentAction, ContextAction, ContextMonitor, Entry, Function, Text, render, render_shell,
 };
@@ -15,6 +15,9 @@ use crate::question::Asker;
 use crate::run::Run;
 use crate::settings::OnQuestion;
 use crate::timer::TimerKind;
+
+/// Where a workflow keeps what the user said on resume.
+pub(crate) const INSTRUCTIONS: &str = "instructions";
 
 /// What comes of a step that is to be started.
 enum Begun {
@@ -35,8 +38,17 @@ impl Run {
     ) {
         let start = Start { how: self.possible(&start.step, start.how), ..start };
         let action = self.action(&start.step);
+        if action.as_ref().is_ok_and(Action::is_launch)
+            && let Some(view) = self.machine.view(&start.step)
+        {
+            // A list may have grown where only this lane sees it.
+            queue.extend(self.recertified(&view));
+        }
         queue.push_back(Event::StepStarted(self.started(&start, action.as_ref().ok())));
-        let begun = action.and_then(|action| self.begun(&start, action));
+        let begun = action.and_then(|action| match self.ceilings.refusal(takes_no_time(&action)) {
+            Some(error) => Err(error),
+            None => self.begun(&start, action),
+        });
         let Start { step, attempt, delay_ms, .. } = start;
         match begun {
             Err(error) => queue.push_back(Event::StepFailed { step, attempt, error }),
@@ -66,11 +78,6 @@ impl Run {
             let (step, attempt, commit) = (step.clone(), *attempt, None);
             Begun::Over(vec![Event::StepFinished { step, attempt, result, commit }])
         };
-        if action.is_launch()
-            && let Some(reason) = &self.ceilings.exhausted
-        {
-            return Err(StepError::new(code::CEILING, reason.clone()));
-        }
         let view = self.machine.view(step).unwrap_or_default();
         Ok(match action {
             Action::Function { call } => over(self.evaluate(step, &call)?),
@@ -222,6 +229,15 @@ impl Run {
         serde_json::from_value(action.clone()).map_err(|error| unknown(&error))
     }
 
+    /// What the user said on resume, for an agent's prompt. A workflow that keeps it in its state
+    /// puts it into its prompts itself.
+    fn instructions(&self) -> String {
+        let keeps_it = self.machine.program().graph().reducers.contains_key(INSTRUCTIONS)
+            || self.created.state.contains_key(INSTRUCTIONS);
+        let given = self.book.instructions.iter().filter(|_| !keeps_it);
+        given.map(|text| format!("\n\nUser instruction: {text}")).collect()
+    }
+
     fn agent_job(
         &self,
         step: &StepId,
@@ -249,7 +265,7 @@ impl Run {
         let open = self.book.open.get(step).and_then(|open| open.conversation.clone());
         let shared = self.book.conversation(step).cloned().filter(|_| !action.fresh);
         Ok(AgentJob {
-            prompt: self.text(step, &state, &action.prompt)?,
+            prompt: self.text(step, &state, &action.prompt)? + &self.instructions(),
             system_prompt,
             agent: action.agent,
             shared: !action.fresh,
@@ -260,4 +276,9 @@ impl Run {
             parse,
         })
     }
+}
+
+/// Whether nothing happens outside the run, and nobody waits for it.
+fn takes_no_time(action: &Action) -> bool {
+    matches!(action, Action::Function { .. } | Action::ClearContext)
 }

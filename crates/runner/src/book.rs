@@ -19,8 +19,9 @@ pub(crate) struct Book {
     /// Whether it was made from another session and nobody has worked on it yet.
     #[serde(default)]
     pub(crate) forked: bool,
-    pub(crate) created_at: Option<Moment>,
-    pub(crate) last: Option<Moment>,
+    pub(crate) times: Times,
+    /// What the user has told every agent that is started from then on, oldest first.
+    pub(crate) instructions: Vec<String>,
     pub(crate) open: BTreeMap<StepId, OpenStep>,
     #[serde(default)]
     pub(crate) loops: Loops,
@@ -38,6 +39,13 @@ pub(crate) struct Book {
     /// The iteration each scope is in.
     pub(crate) iterations: BTreeMap<String, u64>,
     pub(crate) spent: Spent,
+}
+
+/// When a session began, and when something was last heard of it.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Times {
+    pub(crate) created: Option<Moment>,
+    pub(crate) last: Option<Moment>,
 }
 
 /// A step that was started and has not come back.
@@ -77,8 +85,8 @@ impl Default for Book {
         Self {
             status: SessionStatus::Running,
             forked: false,
-            created_at: None,
-            last: None,
+            times: Times::default(),
+            instructions: vec![],
             open: BTreeMap::new(),
             loops: Loops::default(),
             lanes: BTreeMap::new(),
@@ -96,10 +104,10 @@ impl Default for Book {
 impl Book {
     /// Takes in one fact.
     pub(crate) fn learn(&mut self, event: &Event, at: Moment) {
-        self.last = Some(at);
+        self.times.last = Some(at);
         match event {
             Event::SessionCreated(created) => {
-                self.created_at = Some(at);
+                self.times.created = Some(at);
                 if let Ok(graph) = Graph::deserialize(&created.graph) {
                     self.loops = Loops::of(&graph);
                 }
@@ -152,6 +160,7 @@ impl Book {
                     asked.delivered = true;
                 }
             }
+            Event::Instructed { text } => self.instructions.push(text.clone()),
             // The conversations belong to the other session: nothing is continued in them.
             Event::SessionForked(_) => {
                 self.forked = true;
@@ -164,7 +173,6 @@ impl Book {
             | Event::FunctionEvaluated { .. }
             | Event::LaunchesCertified(_)
             | Event::BranchChosen { .. }
-            | Event::Instructed { .. }
             | Event::StatePatched { .. }
             | Event::Noted { .. }
             | Event::Unknown(_) => {}

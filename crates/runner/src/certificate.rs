@@ -1,12 +1,14 @@
 //! How often agents can be launched: worked out before the run, and again when a plan is known.
 
-use atomic_event::{Certified, Event};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use atomic_event::{Certified, Event, Key};
 use atomic_graph::certificate::{Bound, Certificate, certify};
-use atomic_graph::{Graph, State};
-
+use atomic_graph::{Graph, Machine, State};
 use atomic_workflow::Workflow;
+use serde_json::Value;
 
-use crate::lane::scope;
 use crate::run::{Run, RunError};
 use crate::settings::Settings;
 
@@ -45,7 +47,7 @@ pub fn refuse_too_many(
 /// what the certificate is compared with.
 pub(crate) fn certificate(graph: &Graph, state: &atomic_event::Patch) -> Certificate {
     let mut state = state.clone();
-    state.remove(atomic_graph::Machine::MAX_LAUNCHES);
+    state.remove(Machine::MAX_LAUNCHES);
     certify(graph, &State::new(state))
 }
 
@@ -60,18 +62,70 @@ pub fn planned(
     Ok(certificate(&workflow.graph, &workflow.initial_state.state(&launch)))
 }
 
+/// What a certificate rests on.
+#[derive(Debug, Default)]
+pub(crate) struct Basis {
+    /// The values, each as large as it has been anywhere: a certificate counts from the start,
+    /// and what was launched for a longer list stays launched.
+    values: BTreeMap<Key, Option<Arc<Value>>>,
+    certified: Option<Event>,
+}
+
+impl Basis {
+    pub(crate) fn of(certificate: &Certificate, state: &State) -> Self {
+        // Where nobody is launched, nothing has to be counted.
+        let keys = certificate.rests_on.iter().filter(|_| !certificate.nodes.is_empty());
+        let keys = keys.filter(|key| key.as_str() != Machine::MAX_LAUNCHES);
+        let values = keys.map(|key| (key.clone(), state.get(key.as_str()).cloned())).collect();
+        Self { values, certified: Some(fact(certificate)) }
+    }
+
+    /// Whether there is anything to count.
+    pub(crate) fn counts(&self) -> bool {
+        !self.values.is_empty()
+    }
+
+    /// Takes over what has changed and is no smaller than before; says whether anything has.
+    fn grow(&mut self, state: &State) -> bool {
+        let mut grown = false;
+        for (key, known) in &mut self.values {
+            let Some(value) = state.get(key.as_str()) else { continue };
+            let larger = known.as_ref().is_none_or(|known| {
+                !Arc::ptr_eq(known, value) && size(value) >= size(known) && value != known
+            });
+            if larger {
+                *known = Some(Arc::clone(value));
+                grown = true;
+            }
+        }
+        grown
+    }
+}
+
+fn size(value: &Value) -> u64 {
+    match value {
+        Value::Array(list) => list.len() as u64,
+        Value::Number(number) => number.as_u64().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::Object(_) => 0,
+    }
+}
+
 impl Run {
-    /// The certificate once more, when a step of the outermost graph has changed what it rests
-    /// on: a plan was accepted.
-    pub(crate) fn recertified(&mut self, event: &Event) -> Option<Event> {
-        let Event::StepFinished { step, result, .. } = event else { return None };
-        if !scope(step).is_empty()
-            || !result.patch.keys().any(|key| self.ceilings.rests_on.contains(key))
-        {
+    /// The certificate once more, when it says something else because of what it rests on in
+    /// this state.
+    pub(crate) fn recertified(&mut self, state: &State) -> Option<Event> {
+        let basis = &mut self.ceilings.basis;
+        if !basis.grow(state) {
             return None;
         }
-        let certificate = certify(self.machine.program().graph(), &self.machine.newest());
-        self.ceilings.rests_on.clone_from(&certificate.rests_on);
-        Some(fact(&certificate))
+        let known = basis.values.iter();
+        let known = known.filter_map(|(key, value)| Some((key.clone(), (**value.as_ref()?).clone())));
+        let known = State::new(known.collect());
+        let certified = Some(fact(&certify(self.machine.program().graph(), &known)));
+        if certified == basis.certified {
+            return None;
+        }
+        basis.certified.clone_from(&certified);
+        certified
     }
 }

@@ -8,6 +8,7 @@
 
 mod begin;
 mod book;
+mod ceiling;
 mod certificate;
 mod commit;
 mod entries;

@@ -141,7 +141,7 @@ impl Run {
     pub(crate) fn can_only_wait(&self) -> bool {
         self.settings.on_question != OnQuestion::Ask
             && !self.book.unanswered().is_empty()
-            && self.crew.live.values().all(|live| !live.asks.is_empty())
+            && self.crew.live.values().all(|live| live.only_waits())
             && !self.timers.run_goes_on(|step| self.book.open.contains_key(step))
     }
 

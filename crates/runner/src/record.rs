@@ -2,20 +2,37 @@
 
 use std::collections::VecDeque;
 
-use atomic_event::{Event, Moment, StepId, Timer};
+use atomic_event::{Event, Moment, StepError, StepId, Timer};
 use atomic_graph::{Effect, Input};
 use atomic_session::failpoint;
+use serde_json::Value;
 use tokio::sync::oneshot;
 
+use crate::begin::INSTRUCTIONS;
 use crate::front::Shown;
 use crate::perform::{Message, Order, Outcome as Done, Task};
-use crate::project::progress_entry;
-use crate::question::Asker;
+use crate::project::{Entry, progress_entry};
+use crate::question::{Asker, Reply};
 use crate::run::{Run, RunError, failed_ending};
 use crate::timer::TimerKind;
 
 /// A batch is put on disk at the latest when it has this many facts, whatever is still to come.
+/// So many are recorded before the run looks up again: for wishes, its time, and its performers.
 const BATCH: usize = 512;
+
+/// What is recorded with one write, and what is to be done once it is on disk.
+#[derive(Default)]
+struct Transition {
+    /// Facts that are still to be taken in.
+    queue: VecDeque<Event>,
+    /// Facts that were taken in and are not on disk.
+    batch: Vec<Event>,
+    /// How many were taken in.
+    facts: usize,
+    jobs: Vec<Task>,
+    replies: Vec<Reply>,
+    progress: Vec<Entry>,
+}
 
 /// What to tell the machine about a fact; most facts tell it nothing.
 /// `to_machine` is what an answer means to it.
@@ -37,7 +54,7 @@ pub(crate) fn input_of(event: &Event, to_machine: Option<Input>) -> Option<Input
         Event::BranchChosen { step, chosen, .. } => Some(Input::Chosen { step, chosen }),
         Event::QuestionAnswered(_) => to_machine,
         Event::Instructed { text } => {
-            Some(Input::Patched { patch: [("instructions".into(), vec![text].into())].into() })
+            Some(Input::Patched { patch: [(INSTRUCTIONS.into(), vec![text].into())].into() })
         }
         Event::StatePatched { patch, .. } => Some(Input::Patched { patch }),
         Event::SessionResumed(resumed) if resumed.revived => Some(Input::Revived),
@@ -59,63 +76,74 @@ pub(crate) fn input_of(event: &Event, to_machine: Option<Input>) -> Option<Input
 }
 
 impl Run {
-    /// Records `events` and everything that follows from them at once, with one write and one
-    /// sync, and only then starts what is to be started.
+    /// Records `events` and what follows from them, with one write and one sync, and only then
+    /// starts what is to be started. What follows from that without anybody's doing is recorded
+    /// with it, up to a limit: the rest is the backlog, for another call. It is made of facts that
+    /// are on disk, so a crash loses nothing of it.
     pub(crate) fn record(
         &mut self,
         events: Vec<Event>,
         effects: Vec<Effect>,
     ) -> Result<(), RunError> {
         let at = self.stage.clock.now();
-        let mut queue = VecDeque::from(events);
-        let mut batch = vec![];
-        let mut jobs = vec![];
-        let mut replies = vec![];
-        let mut progress = vec![];
-        let mut left_over = Some(effects);
-        while !queue.is_empty() || left_over.is_some() {
-            let Some(event) = queue.pop_front() else {
-                // What an earlier process left to do sees everything that was told since.
-                let effects = left_over.take().unwrap_or_default();
-                self.streams.left_over(&effects);
-                for effect in effects {
-                    self.decide(effect, &mut queue, &mut jobs);
-                }
-                continue;
-            };
-            // What was decided about a step that has been stopped since is no fact.
-            if self.is_stale(&event) {
-                continue;
-            }
-            let event = self.judged(event);
-            let effects = self.learn(&event, at)?;
-            queue.extend(self.recertified(&event));
-            progress.extend(progress_entry(&self.book, &event, at));
-            if let Event::QuestionAnswered(answered) = &event {
-                self.deliver(&answered.id, &mut queue, &mut replies);
-            }
-            batch.push(event);
-            for effect in effects {
-                self.decide(effect, &mut queue, &mut jobs);
-            }
-            if batch.len() >= BATCH {
-                self.put_on_disk(std::mem::take(&mut batch), at)?;
-            }
+        let mut now = Transition { queue: events.into(), ..Transition::default() };
+        self.take_in(&mut now, at)?;
+        // What an earlier process left to do sees everything that was told since.
+        self.streams.left_over(&effects);
+        self.crew.backlog.extend(effects);
+        while now.facts < BATCH
+            && let Some(effect) = self.crew.backlog.pop_front()
+        {
+            self.decide(effect, &mut now);
+            self.take_in(&mut now, at)?;
         }
-        if !batch.is_empty() {
-            self.put_on_disk(batch, at)?;
+        if !now.batch.is_empty() {
+            self.put_on_disk(now.batch, at)?;
         }
-        self.project_progress(&progress)?;
+        self.project_progress(&now.progress)?;
         self.project_tasks()?;
-        for (reply, answer) in replies {
+        for (reply, answer) in now.replies {
             // The one who asked may be gone; the answer is in the journal.
             let _ = reply.send(answer);
         }
-        for job in jobs {
+        for job in now.jobs {
             self.perform(job);
         }
         self.snapshot_if_due(at);
         Ok(())
+    }
+
+    /// Takes in every fact in the queue.
+    fn take_in(&mut self, now: &mut Transition, at: Moment) -> Result<(), RunError> {
+        loop {
+            while let Some(event) = now.queue.pop_front() {
+                // What was decided about a step that has been stopped since is no fact.
+                if self.is_stale(&event) {
+                    continue;
+                }
+                let event = self.judged(event);
+                let effects = self.learn(&event, at)?;
+                self.crew.backlog.extend(effects);
+                now.progress.extend(progress_entry(&self.book, &event, at));
+                if let Event::QuestionAnswered(answered) = &event {
+                    self.deliver(&answered.id, &mut now.queue, &mut now.replies);
+                }
+                now.facts += 1;
+                now.batch.push(event);
+                if now.batch.len() >= BATCH {
+                    self.put_on_disk(std::mem::take(&mut now.batch), at)?;
+                }
+            }
+            let certified = if self.ceilings.basis.counts() {
+                self.recertified(&self.machine.newest())
+            } else {
+                None
+            };
+            match certified {
+                Some(certified) => now.queue.push_back(certified),
+                None => return Ok(()),
+            }
+        }
     }
 
     /// Records `events` alone. What follows from them is found again when the run is resumed;
@@ -155,10 +183,13 @@ impl Run {
         }
         let written =
             self.machine.snapshot().map_err(|error| error.to_string()).and_then(|machine| {
+                // Times are set anew when a run is taken up again.
+                let pending = self.crew.backlog.iter().filter(|effect| !is_timed(effect));
                 let known = serde_json::json!({
                     "machine": machine,
                     "book": self.book,
                     "settings": self.settings,
+                    "pending": pending.collect::<Vec<_>>(),
                 });
                 self.session.write_snapshot(&known).map_err(|error| error.to_string())
             });
@@ -214,25 +245,32 @@ impl Run {
     }
 
     /// Turns an effect into facts, and into jobs that are started once the facts are on disk.
-    fn decide(&mut self, effect: Effect, queue: &mut VecDeque<Event>, jobs: &mut Vec<Task>) {
+    fn decide(&mut self, effect: Effect, now: &mut Transition) {
+        let queue = &mut now.queue;
         match effect {
-            Effect::Start(start) => self.begin(start, queue, jobs),
-            Effect::Cancel { step, attempt } => self.cancel(step, attempt, queue, jobs),
+            Effect::Start(start) => self.begin(start, queue, &mut now.jobs),
+            Effect::Cancel { step, attempt } => self.cancel(step, attempt, now),
             Effect::Choose { step, options, targets } => {
-                queue.push_back(self.choose(step, &options, &targets));
+                let event = self.unless_refused(step, String::new(), |run, step| {
+                    run.choose(step, &options, &targets)
+                });
+                queue.extend(event);
             }
             Effect::Evaluate { step, call, args } => {
-                let (value, error) = match self.value(&step, &call, &args) {
-                    Ok(value) => (value, None),
-                    Err(error) => (serde_json::Value::Null, Some(error)),
-                };
-                let call = call.to_string();
-                queue.push_back(Event::FunctionEvaluated { step, call, value, error });
+                let event = self.unless_refused(step, call.to_string(), |run, step| {
+                    let value = run.value(&step, &call, &args);
+                    evaluated(step, call.to_string(), value)
+                });
+                queue.extend(event);
             }
             Effect::Limit { step, timeout_ms } => {
                 self.timers.set(step, TimerKind::Limit, timeout_ms);
             }
-            Effect::Rest { step, delay_ms } => self.timers.set(step, TimerKind::Rest, delay_ms),
+            Effect::Rest { step, delay_ms } => {
+                // Nobody rests any longer when a ceiling was met.
+                let delay_ms = if self.ceilings.exhausted.is_some() { 0 } else { delay_ms };
+                self.timers.set(step, TimerKind::Rest, delay_ms);
+            }
             Effect::Ask { step, signal } => {
                 let question = crate::question::of_signal(&signal);
                 let id = self.next_question(&*queue);
@@ -257,21 +295,31 @@ impl Run {
         }
     }
 
-    /// Stops a step. One that was never begun, or that nobody is at work on, is gone at once.
-    fn cancel(
+    /// What an evaluation comes to; nothing where nobody waits for it any more.
+    fn unless_refused(
         &mut self,
         step: StepId,
-        attempt: u32,
-        queue: &mut VecDeque<Event>,
-        jobs: &mut Vec<Task>,
-    ) {
+        call: String,
+        evaluate: impl FnOnce(&Self, StepId) -> Event,
+    ) -> Option<Event> {
+        if !self.machine.awaits(&step) {
+            return None;
+        }
+        Some(match self.ceilings.refusal(true) {
+            Some(error) => evaluated(step, call, Err(error)),
+            None => evaluate(self, step),
+        })
+    }
+
+    /// Stops a step. One that was never begun, or that nobody is at work on, is gone at once.
+    fn cancel(&mut self, step: StepId, attempt: u32, now: &mut Transition) {
         self.timers.clear(&step);
-        let before = jobs.len();
-        jobs.retain(|job| job.step != step);
-        match self.crew.live.get(&step).filter(|_| jobs.len() == before) {
+        let before = now.jobs.len();
+        now.jobs.retain(|job| job.step != step);
+        match self.crew.live.get(&step).filter(|_| now.jobs.len() == before) {
             // Whoever is at work says so when nothing of it is left.
             Some(live) => drop(live.stop.send(Order::Cancel)),
-            None => queue.push_back(Event::StepCancelled { step, attempt }),
+            None => now.queue.push_back(Event::StepCancelled { step, attempt }),
         }
     }
 
@@ -312,4 +360,18 @@ impl Run {
             }
         }
     }
+}
+
+/// What a function has returned, as a fact.
+fn evaluated(step: StepId, call: String, value: Result<Value, StepError>) -> Event {
+    let (value, error) = match value {
+        Ok(value) => (value, None),
+        Err(error) => (Value::Null, Some(error)),
+    };
+    Event::FunctionEvaluated { step, call, value, error }
+}
+
+/// Whether an effect only sets a time.
+pub(crate) fn is_timed(effect: &Effect) -> bool {
+    matches!(effect, Effect::Limit { .. } | Effect::Rest { .. })
 }

@@ -13,9 +13,10 @@ use atomic_workflow::Workflow;
 use serde_json::Value;
 
 use crate::book::Book;
+use crate::certificate::Basis;
 use crate::front::Show;
 use crate::project::{Entry, progress_entry};
-use crate::record::input_of;
+use crate::record::{input_of, is_timed};
 use crate::run::{Matter, Run, RunError};
 use crate::settings::Settings;
 use crate::stage::Stage;
@@ -47,6 +48,7 @@ struct Restored {
     machine: Machine,
     book: Book,
     settings: Settings,
+    pending: VecDeque<Effect>,
 }
 
 impl Run {
@@ -75,7 +77,7 @@ impl Run {
         let mut settings = past.settings;
         let before = settings.clone();
         adjust(&mut settings);
-        crate::run::refuse_blind_ceiling(&stage, &settings)?;
+        crate::ceiling::refuse_blind_ceiling(&stage, &settings)?;
 
         let backend = stage.backend.id();
         let matter = Matter { created: past.created, settings, workflow, machine: past.machine };
@@ -83,8 +85,8 @@ impl Run {
         run.streams = Streams::new(&options.streams);
         run.ceilings.iterations = past.book.iteration;
         run.book = past.book;
-        let known = certify(run.machine.program().graph(), &run.machine.newest());
-        run.ceilings.rests_on = known.rests_on;
+        let known = run.machine.newest();
+        run.ceilings.basis = Basis::of(&certify(run.machine.program().graph(), &known), &known);
         if backend != run.created.backend {
             return Err(RunError::Refused(format!(
                 "the session works with the backend {}, not {backend}",
@@ -112,9 +114,9 @@ impl Run {
         events.extend(options.instruction.map(|text| Event::Instructed { text }));
         events.push(resumed);
         events.extend(run.lost_steps());
+        run.set_timers_again();
         // What was spent before counts: at a ceiling nobody is prompted again.
         run.check_budget();
-        run.set_timers_again();
         run.record(events, past.pending.into())?;
         run.look_into_inbox()?;
         let answers = run.bring_up_questions();
@@ -235,8 +237,8 @@ impl Past {
         let from_the_beginning = has_snapshot && restored.is_none();
         let mut past = match restored {
             None => Self::begun(program, created),
-            Some(Restored { machine, book, settings }) => {
-                let (created, pending, progress) = (created.clone(), VecDeque::new(), vec![]);
+            Some(Restored { machine, book, settings, pending }) => {
+                let (created, progress) = (created.clone(), vec![]);
                 Self { created, machine, book, pending, settings, progress }
             }
         };
@@ -315,8 +317,7 @@ impl Past {
 
 /// What is to be done, without the times: those are set anew when everything has been read.
 fn untimed(effects: Vec<Effect>) -> impl Iterator<Item = Effect> {
-    let timed = |effect: &Effect| matches!(effect, Effect::Limit { .. } | Effect::Rest { .. });
-    effects.into_iter().filter(move |effect| !timed(effect))
+    effects.into_iter().filter(|effect| !is_timed(effect))
 }
 
 fn restore(program: Arc<Program>, mut snapshot: Value) -> Option<Restored> {
@@ -325,6 +326,11 @@ fn restore(program: Arc<Program>, mut snapshot: Value) -> Option<Restored> {
         machine: Machine::restore(program, part("machine")?).ok()?,
         book: serde_json::from_value(part("book")?).ok()?,
         settings: serde_json::from_value(part("settings")?).ok()?,
+        // Earlier snapshots were only taken where nothing was pending.
+        pending: match part("pending") {
+            Some(pending) => serde_json::from_value(pending).ok()?,
+            None => VecDeque::new(),
+        },
     })
 }
 

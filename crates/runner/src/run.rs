@@ -1,6 +1,5 @@
 //! One run: its state, and the loop that owns it.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +8,7 @@ use atomic_backend::BackendError;
 use atomic_event::{
     Created, Ending, Event, FORMAT, Intent, Origin, Question, QuestionId, SessionId, StepError, Why,
 };
-use atomic_graph::{Key, Machine, Misfit, Program};
+use atomic_graph::{Machine, Misfit, Program, State};
 use atomic_session::{IndexEntry, Session, SessionError};
 use atomic_workflow::{Launch, Paths, Workflow};
 use sha2::{Digest as _, Sha256};
@@ -17,14 +16,15 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::book::Book;
-use crate::certificate::{certificate, refuse_too_many};
+use crate::ceiling::{Ceilings, refuse_blind_ceiling};
+use crate::certificate::{Basis, certificate, refuse_too_many};
 use crate::front::{Front, Show, front};
 use crate::perform::{Crew, Message, Order};
 use crate::project::Projection;
 use crate::settings::Settings;
 use crate::stage::Stage;
 use crate::stream::{StreamMode, Streams};
-use crate::timer::Timers;
+use crate::timer::{Timers, told};
 
 /// Why a run could not be carried on.
 #[derive(Debug, thiserror::Error)]
@@ -125,17 +125,6 @@ pub struct Run {
     pub(crate) streams: Streams,
 }
 
-/// What is counted against the ceilings of the whole run.
-#[derive(Debug, Default)]
-pub(crate) struct Ceilings {
-    /// The one that was met, if one was.
-    pub(crate) exhausted: Option<String>,
-    /// How many iterations were begun, those about to be recorded included.
-    pub(crate) iterations: u64,
-    /// What the certificate of launches rests on.
-    pub(crate) rests_on: BTreeSet<Key>,
-}
-
 impl Run {
     /// Creates a session and takes its first steps. Everything it does from then on is shown.
     pub fn start(stage: Stage, request: StartRequest) -> Result<(Self, Show), RunError> {
@@ -180,7 +169,8 @@ impl Run {
         let (machine, effects) = Machine::start(program, created.state.clone());
         let matter = Matter { created, settings, workflow, machine };
         let (mut run, show) = Self::new(stage, held, matter);
-        run.ceilings.rests_on.clone_from(&certificate.rests_on);
+        let state = State::new(run.created.state.clone());
+        run.ceilings.basis = Basis::of(&certificate, &state);
         run.streams = Streams::new(modes);
         run.learn(&envelope.event, at)?;
         run.remember(&dir, at);
@@ -262,10 +252,11 @@ impl Run {
         let deadline = limit.map(|limit| Instant::now() + limit);
         let mut intents_open = true;
         loop {
-            if let Some(outcome) = self.outcome() {
+            let behind = !self.crew.backlog.is_empty();
+            if let Some(outcome) = self.outcome().filter(|_| !behind) {
                 return Ok(outcome);
             }
-            if self.can_only_wait() {
+            if !behind && self.can_only_wait() {
                 return self.wait_for_answers().await;
             }
             let asking = !self.book.unanswered().is_empty();
@@ -276,6 +267,10 @@ impl Run {
                     Some(Intent::Answer { question, answer }) => self.answered_by_person(&question, answer)?,
                     None => intents_open = false,
                 },
+                () = at(deadline), if self.ceilings.exhausted.is_none() => {
+                    let limit = told(limit.unwrap_or_default());
+                    self.exhaust(format!("the run has used all of its {limit}"));
+                }
                 message = self.crew.messages.1.recv() => self.take_messages(message)?,
                 Some(joined) = self.crew.tasks.join_next() => if joined.is_err() {
                     let why = "a step broke down inside atomic itself; resume to run it again";
@@ -283,11 +278,9 @@ impl Run {
                 },
                 _ = inbox.tick(), if asking => self.look_into_inbox()?,
                 () = at(self.timers.next()) => self.fire_timers()?,
-                () = at(deadline), if self.ceilings.exhausted.is_none() => {
-                    let secs = limit.unwrap_or_default().as_secs_f64();
-                    self.exhaust(format!("the run has used all of its {secs} s"));
-                }
                 () = self.projection.due(), if self.projection.is_dirty() => self.project_all()?,
+                // Last, and never at once: everything above has its turn between two batches.
+                () = tokio::task::yield_now(), if behind => self.record(vec![], vec![])?,
             }
         }
     }
@@ -328,33 +321,6 @@ impl Run {
         }
         self.check_budget();
         Ok(())
-    }
-
-    /// A ceiling of the whole run is met: what runs is stopped, what would start is refused.
-    pub(crate) fn exhaust(&mut self, reason: String) {
-        for live in self.crew.live.values() {
-            let _ = live.stop.send(Order::Ceiling(reason.clone()));
-        }
-        self.ceilings.exhausted = Some(reason);
-    }
-
-    pub(crate) fn check_budget(&mut self) {
-        if self.ceilings.exhausted.is_some() {
-            return;
-        }
-        let spent = self.book.spent;
-        let money = self.settings.max_cost_usd.filter(|max| spent.cost_usd.unwrap_or(0.0) >= *max);
-        let tokens = self.settings.max_tokens.filter(|max| spent.tokens >= *max);
-        if let Some(max) = money {
-            let why = format!("the run has spent all of its ${max}");
-            self.exhaust(format!("{why}; resume with a higher --max-cost"));
-        } else if let Some(max) = tokens {
-            let why = format!("the run has used all of its {max} tokens");
-            self.exhaust(format!("{why}; resume with a higher --max-tokens"));
-        } else if self.settings.max_cost_usd.is_some() && spent.cost_unknown {
-            let why = "a turn did not say what it cost, so the ceiling in money cannot hold";
-            self.exhaust(why.to_owned());
-        }
     }
 
     /// Ends everything that was started and waits until it is gone. Returns what was still said.
@@ -409,18 +375,6 @@ impl Run {
         self.record_without_consequences(vec![Event::RunWaiting { questions }])?;
         Ok(Outcome::Waiting(open))
     }
-}
-
-/// A ceiling in money holds only where it is known what is spent.
-pub(crate) fn refuse_blind_ceiling(stage: &Stage, settings: &Settings) -> Result<(), RunError> {
-    if settings.max_cost_usd.is_none() || stage.backend.reports_cost() {
-        return Ok(());
-    }
-    let backend = stage.backend.id();
-    Err(RunError::Refused(format!(
-        "{backend} does not report what its turns cost, so a ceiling in money cannot hold; \
-         use a ceiling in tokens or time instead"
-    )))
 }
 
 /// Whoever wants to be confirmed is told at once that it is not, and so does not go on.

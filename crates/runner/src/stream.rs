@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use atomic_event::{Envelope, Event, Moment, StepId};
-use atomic_graph::{Effect, Kind, Machine, State};
+use atomic_event::{Envelope, Event, Moment, StepError, StepId};
+use atomic_graph::{Effect, Kind, Machine, OnError, State, code};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::begin::INSTRUCTIONS;
 use crate::front::Shown;
 use crate::run::Run;
 
@@ -65,6 +66,8 @@ struct Applied {
 pub(crate) struct Glance {
     since: Instant,
     update: Option<Map<String, Value>>,
+    /// A failure, and what it changes when it is for good.
+    skip: Option<(StepId, Map<String, Value>)>,
 }
 
 impl Streams {
@@ -90,7 +93,8 @@ impl Streams {
         }
         let wanted = self.wants(StreamMode::Updates);
         let update = if wanted { update(machine, event) } else { None };
-        Some(Glance { since: Instant::now(), update })
+        let skip = if wanted { skip(machine, event) } else { None };
+        Some(Glance { since: Instant::now(), update, skip })
     }
 
     /// Keeps what the fact has led to until it is on disk.
@@ -100,8 +104,11 @@ impl Streams {
         machine: &Machine,
         effects: &[Effect],
     ) {
-        let Some(Glance { since, update }) = glance else { return };
+        let Some(Glance { since, update, skip }) = glance else { return };
         let micros = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
+        // One that is tried again, or about which a function is asked, is still waited for.
+        let skip = skip.filter(|(step, _)| !machine.awaits(step)).map(|(_, update)| update);
+        let update = update.or(skip);
         let debug = self.wants(StreamMode::Debug);
         self.waiting.push_back(Seen::Fact(Applied {
             state: self.wants(StreamMode::Values).then(|| machine.newest()),
@@ -193,6 +200,49 @@ impl Run {
     }
 }
 
+/// What a failure of a step changes in the state, if it is for good.
+fn skip(machine: &Machine, event: &Event) -> Option<(StepId, Map<String, Value>)> {
+    let fails = |error: &StepError| ![code::CEILING, code::CANCELLED].contains(&error.code.as_str());
+    let step = if let Event::StepFailed { step, error, .. } = event
+        && fails(error)
+    {
+        step
+    } else if let Event::StepLost { step, .. } | Event::FunctionEvaluated { step, .. } = event {
+        step
+    } else {
+        return None;
+    };
+    let node = machine.node(step)?;
+    let called = if let Event::FunctionEvaluated { call, value, error: None, .. } = event {
+        Some((call, value))
+    } else {
+        None
+    };
+    let patch = match (&node.on_error, called) {
+        (OnError::SkipWith(patch), None) => json!(patch),
+        // Its retry is not worth it.
+        (OnError::SkipWith(patch), Some((call, Value::Bool(false) | Value::Null)))
+            if node.retry.when.as_ref().is_some_and(|when| when.as_str() == call) =>
+        {
+            json!(patch)
+        }
+        (OnError::Call(remedy), Some((call, value))) if remedy.as_str() == call => {
+            let names = ["stateUpdate", "fallbackState", "fallbackUpdate"];
+            names.iter().find_map(|name| value.get(name)).cloned()?
+        }
+        (
+            OnError::Abort
+            | OnError::Skip
+            | OnError::SkipWith(_)
+            | OnError::Goto(_)
+            | OnError::Call(_),
+            _,
+        ) => return None,
+    };
+    let update = json!({ "step": step, "node": step.node(), "patch": patch });
+    if let Value::Object(update) = update { Some((step.clone(), update)) } else { None }
+}
+
 /// What a fact changes in the state, as far as the fact itself says so.
 fn update(machine: &Machine, event: &Event) -> Option<Map<String, Value>> {
     let fields = |value: Value| if let Value::Object(fields) = value { Some(fields) } else { None };
@@ -215,7 +265,7 @@ fn update(machine: &Machine, event: &Event) -> Option<Map<String, Value>> {
         return fields(json!({ "patch": patch, "reason": reason }));
     }
     if let Event::Instructed { text } = event {
-        let patch = json!({ "instructions": [text] });
+        let patch = json!({ INSTRUCTIONS: [text] });
         return fields(json!({ "patch": patch, "reason": "the user gave an instruction" }));
     }
     None

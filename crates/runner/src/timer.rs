@@ -10,6 +10,15 @@ use tokio::time::Instant;
 
 use crate::run::{Run, RunError};
 
+/// A length of time as people are told of it.
+pub(crate) fn told(time: Duration) -> String {
+    if time < Duration::from_secs(1) {
+        format!("{} ms", time.as_millis())
+    } else {
+        format!("{} s", time.as_secs_f64())
+    }
+}
+
 /// What a time is set for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TimerKind {
@@ -54,6 +63,13 @@ impl Timers {
         })
     }
 
+    /// Nobody rests any longer.
+    pub(crate) fn end_rests(&mut self) {
+        let now = Instant::now();
+        let rests = self.0.values_mut().filter(|(kind, _)| *kind == TimerKind::Rest);
+        rests.for_each(|(_, at)| *at = now);
+    }
+
     fn take_due(&mut self) -> Vec<(StepId, TimerKind)> {
         let now = Instant::now();
         let due = |(_, at): &(TimerKind, Instant)| *at <= now;
@@ -79,7 +95,8 @@ impl Run {
                         continue;
                     };
                     let message = "nobody answered in the time that was set";
-                    let error = StepError::new(code::TIMEOUT, message);
+                    let too_late = || StepError::new(code::TIMEOUT, message);
+                    let error = self.ceilings.refusal(false).unwrap_or_else(too_late);
                     events.push(Event::StepFailed { step, attempt, error });
                 }
             }

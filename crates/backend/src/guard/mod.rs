@@ -89,6 +89,8 @@ pub struct Finished {
     pub status: Option<ExitStatus>,
     /// The end of what it printed, both streams in the order they came.
     pub tail: String,
+    /// How many bytes before that were left out.
+    pub left_out: u64,
 }
 
 impl Guard {
@@ -159,7 +161,8 @@ impl Guard {
                 }
             }
         };
-        Ok(Finished { status, tail: tail.into_text() })
+        let (tail, left_out) = tail.into_text();
+        Ok(Finished { status, tail, left_out })
     }
 
     fn start(&self, job: &Job, stdout: Stdio, stderr: Stdio) -> io::Result<Guarded> {

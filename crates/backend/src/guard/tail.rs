@@ -11,12 +11,12 @@ const CHUNK: usize = 8 * 1024;
 pub(super) struct Tail {
     bytes: Vec<u8>,
     limit: usize,
-    is_cut: bool,
+    left_out: u64,
 }
 
 impl Tail {
     pub(super) fn new(limit: usize) -> Self {
-        Self { bytes: Vec::new(), limit, is_cut: false }
+        Self { bytes: Vec::new(), limit, left_out: 0 }
     }
 
     /// Reads to the end of `source`. What was read before the future is dropped is kept.
@@ -40,17 +40,18 @@ impl Tail {
     fn cut(&mut self) {
         if let Some(surplus) = self.bytes.len().checked_sub(self.limit).filter(|it| *it > 0) {
             self.bytes.drain(..surplus);
-            self.is_cut = true;
+            self.left_out += surplus as u64;
         }
     }
 
-    /// The text; what is not UTF-8 in it is replaced.
-    pub(super) fn into_text(mut self) -> String {
+    /// The text, and how many bytes before it were left out; what is not UTF-8 in it is replaced.
+    pub(super) fn into_text(mut self) -> (String, u64) {
         self.cut();
         // The cut may have gone through a character: its rest would only show as rubbish.
-        let is_rest = |byte: &&u8| self.is_cut && **byte & 0b1100_0000 == 0b1000_0000;
+        let is_rest = |byte: &&u8| self.left_out > 0 && **byte & 0b1100_0000 == 0b1000_0000;
         let start = self.bytes.iter().take(3).take_while(is_rest).count();
-        String::from_utf8_lossy(&self.bytes[start..]).into_owned()
+        let text = String::from_utf8_lossy(&self.bytes[start..]).into_owned();
+        (text, self.left_out + start as u64)
     }
 }
 
@@ -63,7 +64,11 @@ mod tests {
         for chunk in chunks {
             tail.push(chunk);
         }
-        tail.into_text()
+        let (text, left_out) = tail.into_text();
+        let all: usize = chunks.iter().map(|chunk| chunk.len()).sum();
+        let kept = if text.contains('\u{fffd}') { all } else { text.len() };
+        assert_eq!(left_out as usize, all - kept, "the last {limit} of {chunks:?}");
+        text
     }
 
     #[test]
@@ -89,6 +94,6 @@ mod tests {
             tail.push(&[b'x'; 1000]);
         }
         assert!(tail.bytes.capacity() < 4 * (1000 + CHUNK), "{}", tail.bytes.capacity());
-        assert_eq!(tail.into_text().len(), 1000);
+        assert_eq!(tail.into_text().0.len(), 1000);
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use atomic_event::{Event, Question, QuestionId};
+use atomic_event::{Ending, Event, Question, QuestionId};
 use atomic_session::{InboxAnswer, Session, leave_answer};
 
 use super::resume::resume_in;
@@ -13,6 +13,7 @@ use crate::{paint, show, stage};
 
 pub(crate) fn answer(args: &AnswerArgs) -> Result<ExitCode, Failure> {
     let dir = super::find_session(&args.session)?;
+    refuse_completed(&dir)?;
     let open = open_questions(&dir)?;
     let (id, question, given) = choose(&open, &args.answer)?;
     let accepted = question.accept(given).map_err(|problem| {
@@ -40,12 +41,31 @@ pub(crate) fn answer(args: &AnswerArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Nobody would ever look for an answer to a session that is completed.
+fn refuse_completed(dir: &Path) -> Result<(), Failure> {
+    let mut completed = false;
+    for fact in Session::read_only(stage::disk(), dir)? {
+        let event = fact?.event;
+        if let Event::RunFinished { ending } = &event {
+            completed = *ending == Ending::Completed;
+        }
+    }
+    if !completed {
+        return Ok(());
+    }
+    let session = dir.file_name().unwrap_or_default().to_string_lossy();
+    Err(Failure::Failed(format!("session {session} is completed; nothing is open in it")))
+}
+
 /// The questions nobody has answered, oldest first.
 pub(crate) fn open_questions(dir: &Path) -> Result<Vec<(QuestionId, Question)>, Failure> {
     let mut open = vec![];
     for fact in Session::read_only(stage::disk(), dir)? {
         let event = fact?.event;
-        if let Event::StepFinished { step, .. } | Event::StepFailed { step, .. } = &event {
+        if let Event::StepFinished { step, .. }
+        | Event::StepFailed { step, .. }
+        | Event::StepCancelled { step, .. } = &event
+        {
             open.retain(|(_, asker, _)| asker != step);
         } else if let Event::QuestionAnswered(answered) = &event {
             open.retain(|(id, _, _)| *id != answered.id);

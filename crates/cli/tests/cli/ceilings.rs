@@ -163,5 +163,5 @@ fn time_for_the_whole_run() {
     nonce.is_gone();
     failed(&env, &ran, 5, "the run has used all of its 2 s");
     assert_eq!(env.tasks(), ["#1 completed", "#2 failed", "#3 pending"]);
-    finish(&env, &plan, &[]);
+    finish(&env, &plan, &["--timeout", "1h"]);
 }

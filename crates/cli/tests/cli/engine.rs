@@ -177,7 +177,7 @@ fn fifty_branches_meet_at_a_barrier_only_when_all_are_in_flight() {
 
     let project = Project::new();
     let ran = project.ends(&barrier(50, 2_500, json!({"maxConcurrency": 49})), 1);
-    assert!(ran.stderr.contains("took longer than 2500 ms"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("took longer than 2.5 s"), "{}", ran.stderr);
     assert!(!project.env.work().join("in.50").exists(), "the last had to wait");
     assert_eq!(most_at_once(&project.story()), 49);
 }

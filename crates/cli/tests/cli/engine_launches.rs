@@ -170,3 +170,66 @@ fn ralph_is_certified_again_when_there_is_a_plan() {
     let launched = facts.iter().filter(|f| f["type"] == "step_started" && f.get("agent").is_some());
     assert!(launched.count() as u64 <= most);
 }
+
+/// A fan of agents over a list that is empty until something has failed.
+fn grows(before: Value) -> Value {
+    json!({"state": {"xs": []}, "nodes": [before, {"type": "each", "id": "all", "over": "xs",
+        "node": {"type": "subagent", "id": "work", "agent": "worker", "task": "Work"}}]})
+}
+
+#[test]
+fn what_a_failure_changes_is_certified_again() {
+    let update = json!({"action": "skip", "stateUpdate": {"xs": [1, 2, 3, 4, 5]}});
+    let fails = json!({"type": "tool", "id": "list", "command": "exit 3", "onError": update});
+    let branches = json!([fails, tool("other", "true")]);
+    let inside = json!({"type": "parallel", "id": "both", "branches": branches});
+    for before in [fails, inside] {
+        let project = Project::scripted(GOOD);
+        project.ends(&grows(before.clone()), 0);
+        let facts = project.facts();
+        let certified: Vec<usize> = (0..facts.len())
+            .filter(|number| facts[*number]["type"] == "launches_certified")
+            .collect();
+        let most: Vec<_> = certified.iter().map(|number| &facts[*number]["launches"]).collect();
+        assert_eq!(most, [&json!(0), &json!(5)], "{before}");
+        assert_eq!(project.env.ledger().len(), 5, "{before}");
+        let first = facts.iter().position(|f| f["type"] == "step_started" && f["agent"].is_string());
+        assert!(certified[1] < first.unwrap(), "before anybody is launched: {before}");
+    }
+}
+
+/// What one branch has changed is seen by nobody else before the branches come together.
+#[test]
+fn what_only_one_branch_sees_is_certified_again() {
+    let project = Project::scripted(GOOD);
+    let update = json!({"action": "skip", "stateUpdate": {"xs": [1, 2, 3, 4, 5]}});
+    let mut grows =
+        grows(json!({"type": "tool", "id": "list", "command": "exit 3", "onError": update}));
+    let state = grows.as_object_mut().unwrap().remove("state").unwrap();
+    grows["id"] = json!("left");
+    let workflow = json!({"state": state, "nodes": [
+        {"type": "parallel", "id": "both", "branches": [grows, tool("other", "true")]}]});
+    project.ends(&workflow, 0);
+    assert_eq!(project.env.ledger().len(), 5);
+    let most = project.of_type("launches_certified").pop().unwrap();
+    assert_eq!(most["launches"], 5);
+}
+
+#[test]
+fn the_tasks_a_loop_has_read_are_certified_again() {
+    let project = Project::scripted(GOOD);
+    let task = |id: &str| json!({"id": id, "name": id, "description": "", "status": "pending"});
+    let tasks = json!({"version": "1.0", "tasks": [task("a"), task("b"), task("c")]});
+    project.write("research/tasks.json", &tasks.to_string());
+    let workflow = json!({"state": {"tasks": []}, "nodes": [
+        {"type": "taskLoop", "id": "loop", "taskNodes": [tool("do", "true")]},
+        {"type": "each", "id": "all", "over": "tasks",
+            "node": {"type": "subagent", "id": "work", "agent": "worker", "task": "Work"}},
+    ]});
+    project.ends(&workflow, 0);
+    let certified = project.of_type("launches_certified");
+    let most = certified.last().unwrap()["launches"].as_u64().unwrap();
+    let launched = project.env.ledger().len() as u64;
+    assert!(launched <= most, "{launched} launched, {most} certified: {certified:?}");
+    assert_eq!(launched, 3);
+}

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::engine::{Project, tool};
 use crate::env::{Ran, TestEnv};
 use crate::scene::{Scene, TRIED, gave_up, worker};
 
@@ -109,4 +110,25 @@ fn what_is_no_stream_is_refused() {
     let plain = env.ralph(&scene().toml(), &["--check", "true", "--json"]);
     assert!(lines(&plain).iter().all(|line| line.get("mode").is_none()));
     assert_eq!(lines(&plain)[0]["type"], json!("session_created"));
+}
+
+/// Whoever follows only the changes knows the state all the same.
+#[test]
+fn changes_made_because_of_a_failure_are_told() {
+    let update = json!({"action": "skip", "stateUpdate": {"mood": "gloomy"}});
+    let fails = |id: &str| json!({"type": "tool", "id": id, "command": "exit 3", "onError": update});
+    let inner = json!({"type": "parallel", "id": "both", "branches": [fails("a"), tool("b", "true")]});
+    for first in [fails("first"), inner] {
+        let project = Project::new();
+        let workflow =
+            json!({"state": {"mood": "fine"}, "nodes": [first, tool("after", "exit 0")]});
+        let ran = project.run(&workflow, &["--stream", "updates,values"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let lines = lines(&ran);
+        let of = |mode: &'static str| lines.iter().filter(move |line| line["mode"] == mode);
+        let told: Vec<_> = of("updates").map(|line| line["patch"]["mood"].clone()).collect();
+        let told: Vec<_> = told.iter().filter(|mood| !mood.is_null()).collect();
+        assert_eq!(told, ["gloomy"], "{}", ran.stdout);
+        assert_eq!(of("values").last().unwrap()["values"]["mood"], "gloomy");
+    }
 }

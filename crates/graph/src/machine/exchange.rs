@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{Condition, FunctionId, How, NodeId, Patch, Signal, StepError, StepId, StepResult};
@@ -91,7 +92,8 @@ pub enum Input {
 }
 
 /// Something to do.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// Carry out a step.
     Start(Start),
@@ -153,7 +155,7 @@ pub enum Effect {
 }
 
 /// A step to carry out.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Start {
     /// Which one.
     pub step: StepId,

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::{AgentJob, BackendQuestion, Message, Outcome, Performer, told_to_stop};
+use crate::timer::told;
 
 /// How a turn ended for us.
 enum Told {
@@ -129,8 +130,8 @@ impl Performer {
                 }
                 () = tokio::time::sleep_until(deadline) => {
                     self.interrupt(conversation, &mut turn).await;
-                    let secs = self.timeout.as_secs_f64();
-                    let message = format!("the agent's turn took longer than {secs} s and was stopped");
+                    let limit = told(self.timeout);
+                    let message = format!("the agent's turn took longer than {limit} and was stopped");
                     return Told::Outcome(Outcome::Failed(StepError::new("timeout", message)));
                 }
             };

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Outcome, Performer, told_to_stop};
 use crate::gates::found_gates;
+use crate::timer::told;
 
 /// How much of a check's output is kept.
 const TAIL: usize = 4_000;
@@ -69,7 +70,7 @@ impl Performer {
 
     /// Runs one check: green, or red with the end of its output.
     async fn run_check(&mut self, command: &str) -> Result<Result<(), String>, Outcome> {
-        let run = self.run_in_shell(command, TAIL).await;
+        let run = self.run_in_shell(command, Some(self.timeout), TAIL).await;
         let finished = run.map_err(|error| {
             let message = format!("the check `{command}` could not be started: {error}");
             Outcome::Failed(StepError::new("check", message))
@@ -79,8 +80,8 @@ impl Performer {
             if order != super::Order::Work {
                 return Err(self.outcome_of(&order));
             }
-            let secs = self.timeout.as_secs();
-            let tail = format!("{}\nit took longer than {secs} s and was stopped", finished.tail);
+            let limit = told(self.timeout);
+            let tail = format!("{}\nit took longer than {limit} and was stopped", finished.tail);
             self.report(command, false).await;
             return Ok(Err(tail));
         };

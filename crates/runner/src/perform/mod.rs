@@ -4,7 +4,7 @@ mod agent;
 mod check;
 mod tool;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use atomic_event::{
     AgentName, Answer, ConversationId, Delta, Event, How, Question, QuestionId, StepError, StepId,
     StepResult,
 };
+use atomic_graph::Effect;
 use atomic_workflow::{ParseFn, TaskFile};
 use serde_json::Value;
 use tokio::sync::{OwnedRwLockReadGuard, RwLock, mpsc, oneshot, watch};
@@ -109,9 +110,11 @@ pub(crate) enum Outcome {
     Stopped,
 }
 
-/// Everybody who is at work.
+/// Everybody who is at work, and what is still to be handed out.
 #[derive(Debug)]
 pub(crate) struct Crew {
+    /// What the machine wants done and nobody has begun, oldest first.
+    pub(crate) backlog: VecDeque<Effect>,
     pub(crate) tasks: JoinSet<()>,
     pub(crate) live: BTreeMap<StepId, Live>,
     pub(crate) messages: (mpsc::Sender<Message>, mpsc::Receiver<Message>),
@@ -122,6 +125,7 @@ pub(crate) struct Crew {
 impl Default for Crew {
     fn default() -> Self {
         Self {
+            backlog: VecDeque::new(),
             tasks: JoinSet::new(),
             live: BTreeMap::new(),
             messages: mpsc::channel(256),
@@ -138,6 +142,14 @@ pub(crate) struct Live {
     pub(crate) asks: BTreeMap<QuestionId, oneshot::Sender<Answer>>,
 }
 
+impl Live {
+    /// Whether it can do nothing before it is answered. One that was told to stop waits for
+    /// nothing any more.
+    pub(crate) fn only_waits(&self) -> bool {
+        !self.asks.is_empty() && *self.stop.borrow() == Order::Work
+    }
+}
+
 /// One step being carried out, with everything it may use.
 pub(crate) struct Performer {
     step: StepId,
@@ -152,7 +164,10 @@ pub(crate) struct Performer {
     workspace: PathBuf,
     model: Option<String>,
     checks: Option<Vec<String>>,
+    /// The longest time for a turn or a check.
     timeout: Duration,
+    /// The longest time its node sets.
+    own_timeout: Option<Duration>,
     marker: String,
 }
 
@@ -163,6 +178,9 @@ impl Run {
         let (stop, orders) = watch::channel(Order::Work);
         let model = self.machine.model(&step).map(str::to_owned).or(self.created.model.clone());
         self.log_call(&step, attempt, model.as_deref(), &job);
+        let own_timeout = self.machine.node(&step).and_then(|node| node.timeout_ms);
+        let own_timeout = own_timeout.map(Duration::from_millis);
+        let usual = Duration::from_secs(self.settings.turn_timeout_secs);
         let performer = Performer {
             step: step.clone(),
             attempt,
@@ -175,24 +193,18 @@ impl Run {
             workspace: self.created.workspace.clone(),
             model,
             checks: self.settings.checks.clone(),
-            timeout: self.step_timeout(&step),
+            timeout: own_timeout.unwrap_or(usual),
+            own_timeout,
             marker: format!("{}/{}/{attempt}", self.created.session, step.as_str()),
         };
         self.crew.live.insert(step, Live { stop, asks: BTreeMap::new() });
         self.crew.tasks.spawn(performer.perform(delay_ms, job));
     }
 
-    /// The longest time for a step: its node's, or else the settings'.
-    fn step_timeout(&self, step: &StepId) -> Duration {
-        let own = self.machine.node(step).and_then(|node| node.timeout_ms);
-        let usual = Duration::from_secs(self.settings.turn_timeout_secs);
-        own.map_or(usual, Duration::from_millis)
-    }
-
     fn log_call(&self, step: &StepId, attempt: u32, model: Option<&str>, job: &Job) {
         let Job::Agent(job) = job else { return };
         let line = serde_json::json!({
-            "at": self.book.last,
+            "at": self.book.times.last,
             "step": step,
             "attempt": attempt,
             "how": job.how,

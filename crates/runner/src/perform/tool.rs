@@ -1,6 +1,7 @@
 //! Steps that are neither an agent's turn nor a check: commands, files of tasks, compaction.
 
 use std::io;
+use std::time::Duration;
 
 use atomic_backend::guard::{Finished, Job};
 use atomic_backend::{BackendError, OpenRequest};
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Order, Outcome, Performer, told_to_stop};
 use crate::task_file;
+use crate::timer::told;
 
 /// How much of a command's output is kept.
 const OUTPUT: usize = 64 * 1024;
@@ -18,7 +20,12 @@ const OUTPUT: usize = 64 * 1024;
 impl Performer {
     /// Runs a command in the project's folder until it ends, takes too long, or the step is told
     /// to stop; keeps the last `keep` bytes of what it prints.
-    pub(super) async fn run_in_shell(&self, command: &str, keep: usize) -> io::Result<Finished> {
+    pub(super) async fn run_in_shell(
+        &self,
+        command: &str,
+        limit: Option<Duration>,
+        keep: usize,
+    ) -> io::Result<Finished> {
         let job = Job {
             argv: vec!["sh".to_owned(), "-c".to_owned(), command.to_owned()],
             cwd: self.workspace.clone(),
@@ -29,7 +36,7 @@ impl Performer {
         let stopped = async {
             told_to_stop(&mut orders).await;
         };
-        self.guard.run(&job, Some(self.timeout), keep, stopped).await
+        self.guard.run(&job, limit, keep, stopped).await
     }
 
     /// Runs a command; what it prints is the step's output.
@@ -37,7 +44,8 @@ impl Performer {
         if let Err(outcome) = self.share_the_tree().await {
             return outcome;
         }
-        let run = self.run_in_shell(command, OUTPUT).await;
+        // A command is no turn: only its own limit stops it.
+        let run = self.run_in_shell(command, self.own_timeout, OUTPUT).await;
         self.share = None;
         let finished = match run {
             Ok(finished) => finished,
@@ -47,24 +55,25 @@ impl Performer {
                 return Outcome::Failed(StepError::new("shell", message));
             }
         };
+        let text = text(&finished);
         let Some(status) = finished.status else {
             let order = self.orders.borrow().clone();
             if order != Order::Work {
                 return self.outcome_of(&order);
             }
-            let (command, millis) = (short(command), self.timeout.as_millis());
-            let message = format!("`{command}` took longer than {millis} ms and was stopped");
-            let error = StepError::new(code::TIMEOUT, message).with_detail(finished.tail);
+            let (command, limit) = (short(command), told(self.own_timeout.unwrap_or_default()));
+            let message = format!("`{command}` took longer than {limit} and was stopped");
+            let error = StepError::new(code::TIMEOUT, message).with_detail(text);
             return Outcome::Failed(error);
         };
         let (step, attempt, ok) = (self.step.clone(), self.attempt, status.success());
         let tool = ToolUse { tool: "shell".to_owned(), summary: short(command), ok };
         self.say(Event::StepReported { step, attempt, report: Report::ToolUsed(tool) }).await;
         if ok {
-            return Outcome::Finished(StepResult::output(finished.tail.trim_end_matches('\n')));
+            return Outcome::Finished(StepResult::output(text.trim_end_matches('\n')));
         }
         let message = format!("`{}` ended with {status}", short(command));
-        Outcome::Failed(StepError::new("shell", message).with_detail(finished.tail))
+        Outcome::Failed(StepError::new("shell", message).with_detail(text))
     }
 
     /// Lets the backend summarise a conversation.
@@ -118,6 +127,14 @@ impl Performer {
             Ok(result) => Outcome::Finished(result),
             Err(message) => Outcome::Failed(StepError::new("tasks", message)),
         }
+    }
+}
+
+/// What a command printed; what had to be left out is said.
+fn text(finished: &Finished) -> String {
+    match finished.left_out {
+        0 => finished.tail.clone(),
+        bytes => format!("[the first {bytes} bytes were left out]\n{}", finished.tail),
     }
 }
 
