@@ -84,7 +84,8 @@ fn source(path: &Path) -> Result<Source, Failure> {
 
 /// The text of a workflow. A pipe or a device might never end.
 fn text_of(path: &Path) -> std::io::Result<String> {
-    if !std::fs::metadata(path)?.is_file() {
+    let found = std::fs::metadata(path)?;
+    if !found.is_file() && !found.is_dir() {
         return Err(std::io::Error::other("it is no file"));
     }
     std::fs::read_to_string(path)

@@ -53,8 +53,7 @@ fn refuse_completed(dir: &Path) -> Result<(), Failure> {
     if !completed {
         return Ok(());
     }
-    let session = dir.file_name().unwrap_or_default().to_string_lossy();
-    Err(Failure::Failed(format!("session {session} is completed; nothing is open in it")))
+    Err(Failure::Failed("the session has no open question: it is completed".to_owned()))
 }
 
 /// The questions nobody has answered, oldest first.

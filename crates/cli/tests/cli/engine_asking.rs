@@ -49,7 +49,7 @@ fn a_completed_session_takes_no_answer() {
     project.ends(&lost_race(tool("after", "true")), 0);
     let refused = project.env.run(["answer", "last", "A"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("is completed"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("it is completed"), "{}", refused.stderr);
     let inbox = fs::read_dir(project.session().join("inbox")).map_or(0, Iterator::count);
     assert_eq!(inbox, 0, "nothing was left for it");
 }
