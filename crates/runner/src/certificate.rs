@@ -119,7 +119,8 @@ impl Run {
             return None;
         }
         let known = basis.values.iter();
-        let known = known.filter_map(|(key, value)| Some((key.clone(), (**value.as_ref()?).clone())));
+        let known =
+            known.filter_map(|(key, value)| Some((key.clone(), (**value.as_ref()?).clone())));
         let known = State::new(known.collect());
         let certified = Some(fact(&certify(self.machine.program().graph(), &known)));
         if certified == basis.certified {

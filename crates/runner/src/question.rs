@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::book::{Asked, Book};
 use crate::front::Shown;
+use crate::perform::Live;
 use crate::run::{Run, RunError};
 use crate::settings::OnQuestion;
 
@@ -141,7 +142,7 @@ impl Run {
     pub(crate) fn can_only_wait(&self) -> bool {
         self.settings.on_question != OnQuestion::Ask
             && !self.book.unanswered().is_empty()
-            && self.crew.live.values().all(|live| live.only_waits())
+            && self.crew.live.values().all(Live::only_waits)
             && !self.timers.run_goes_on(|step| self.book.open.contains_key(step))
     }
 

@@ -202,7 +202,8 @@ impl Run {
 
 /// What a failure of a step changes in the state, if it is for good.
 fn skip(machine: &Machine, event: &Event) -> Option<(StepId, Map<String, Value>)> {
-    let fails = |error: &StepError| ![code::CEILING, code::CANCELLED].contains(&error.code.as_str());
+    let fails =
+        |error: &StepError| ![code::CEILING, code::CANCELLED].contains(&error.code.as_str());
     let step = if let Event::StepFailed { step, error, .. } = event
         && fails(error)
     {

@@ -18,7 +18,7 @@ const UNTIL_ASKED: &str =
     "until grep -q question_asked .atomic/sessions/*/journal.jsonl; do sleep 0.02; done";
 
 /// A race that an agent loses while it waits for an answer, and what follows it.
-fn lost_race(after: Value) -> Value {
+fn lost_race(after: &Value) -> Value {
     json!({"nodes": [
         {"type": "parallel", "id": "race", "strategy": "race", "branches": [
             {"type": "agent", "id": "asking", "prompt": "qq"}, tool("quick", UNTIL_ASKED),
@@ -31,7 +31,7 @@ fn lost_race(after: Value) -> Value {
 fn a_question_that_is_taken_back_is_not_waited_for() {
     let project = Project::scripted(ASKS);
     let next = json!({"type": "askUser", "id": "next", "question": "Next?", "options": ["Y"]});
-    project.ends(&lost_race(next), 3);
+    project.ends(&lost_race(&next), 3);
     let waiting = project.of_type("run_waiting");
     assert_eq!(waiting.len(), 1, "{waiting:?}");
     assert_eq!(waiting[0]["questions"], json!(["q2"]));
@@ -46,7 +46,7 @@ fn a_question_that_is_taken_back_is_not_waited_for() {
 #[test]
 fn a_completed_session_takes_no_answer() {
     let project = Project::scripted(ASKS);
-    project.ends(&lost_race(tool("after", "true")), 0);
+    project.ends(&lost_race(&tool("after", "true")), 0);
     let refused = project.env.run(["answer", "last", "A"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("it is completed"), "{}", refused.stderr);
@@ -80,8 +80,7 @@ fn every_agent_is_told_what_was_said_on_resume_all_of_it_in_order() {
     let ended = project.resume(&["No, {spaces}"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let told = "\n\nUser instruction: Use tabs\n\nUser instruction: No, {spaces}";
-    let expected =
-        ["Begin".to_owned(), format!("Work{told}"), format!("Inside{told}")];
+    let expected = ["Begin".to_owned(), format!("Work{told}"), format!("Inside{told}")];
     assert_eq!(prompts(&project), expected);
 }
 

@@ -172,7 +172,7 @@ fn ralph_is_certified_again_when_there_is_a_plan() {
 }
 
 /// A fan of agents over a list that is empty until something has failed.
-fn grows(before: Value) -> Value {
+fn grows(before: &Value) -> Value {
     json!({"state": {"xs": []}, "nodes": [before, {"type": "each", "id": "all", "over": "xs",
         "node": {"type": "subagent", "id": "work", "agent": "worker", "task": "Work"}}]})
 }
@@ -185,7 +185,7 @@ fn what_a_failure_changes_is_certified_again() {
     let inside = json!({"type": "parallel", "id": "both", "branches": branches});
     for before in [fails, inside] {
         let project = Project::scripted(GOOD);
-        project.ends(&grows(before.clone()), 0);
+        project.ends(&grows(&before), 0);
         let facts = project.facts();
         let certified: Vec<usize> = (0..facts.len())
             .filter(|number| facts[*number]["type"] == "launches_certified")
@@ -193,7 +193,8 @@ fn what_a_failure_changes_is_certified_again() {
         let most: Vec<_> = certified.iter().map(|number| &facts[*number]["launches"]).collect();
         assert_eq!(most, [&json!(0), &json!(5)], "{before}");
         assert_eq!(project.env.ledger().len(), 5, "{before}");
-        let first = facts.iter().position(|f| f["type"] == "step_started" && f["agent"].is_string());
+        let first =
+            facts.iter().position(|f| f["type"] == "step_started" && f["agent"].is_string());
         assert!(certified[1] < first.unwrap(), "before anybody is launched: {before}");
     }
 }
@@ -204,7 +205,7 @@ fn what_only_one_branch_sees_is_certified_again() {
     let project = Project::scripted(GOOD);
     let update = json!({"action": "skip", "stateUpdate": {"xs": [1, 2, 3, 4, 5]}});
     let mut grows =
-        grows(json!({"type": "tool", "id": "list", "command": "exit 3", "onError": update}));
+        grows(&json!({"type": "tool", "id": "list", "command": "exit 3", "onError": update}));
     let state = grows.as_object_mut().unwrap().remove("state").unwrap();
     grows["id"] = json!("left");
     let workflow = json!({"state": state, "nodes": [

@@ -132,10 +132,8 @@ fn a_time_below_a_second_is_told_in_milliseconds() {
 #[test]
 fn a_command_may_take_longer_than_a_turn() {
     let project = Project::new();
-    let ran = project.run(
-        &json!({"nodes": [tool("slow", "sleep 1.5; touch done")]}),
-        &["--turn-timeout", "1s"],
-    );
+    let ran = project
+        .run(&json!({"nodes": [tool("slow", "sleep 1.5; touch done")]}), &["--turn-timeout", "1s"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(project.env.work().join("done").exists());
 }
@@ -149,13 +147,10 @@ fn what_is_left_out_of_a_long_output_is_said() {
     let finished = project.of_type("step_finished");
     let output = |number: usize| finished[number]["result"]["output"].clone();
     // Long values are kept aside; then the fact holds where.
-    let text = |value: Value| match value {
-        Value::String(text) => text,
-        other => {
-            let hash = other["$blob"].as_str().unwrap_or_else(|| panic!("{other}")).to_owned();
-            let path = project.session().join("blobs").join(hash);
-            serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
-        }
+    let text = |value: Value| -> String {
+        let hash = value["$blob"].as_str().unwrap_or_else(|| panic!("{value}"));
+        let path = project.session().join("blobs").join(hash);
+        serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
     };
     let long = text(output(0));
     let (first, rest) = long.split_once('\n').unwrap();

@@ -116,8 +116,10 @@ fn what_is_no_stream_is_refused() {
 #[test]
 fn changes_made_because_of_a_failure_are_told() {
     let update = json!({"action": "skip", "stateUpdate": {"mood": "gloomy"}});
-    let fails = |id: &str| json!({"type": "tool", "id": id, "command": "exit 3", "onError": update});
-    let inner = json!({"type": "parallel", "id": "both", "branches": [fails("a"), tool("b", "true")]});
+    let fails =
+        |id: &str| json!({"type": "tool", "id": id, "command": "exit 3", "onError": update});
+    let inner =
+        json!({"type": "parallel", "id": "both", "branches": [fails("a"), tool("b", "true")]});
     for first in [fails("first"), inner] {
         let project = Project::new();
         let workflow =
@@ -129,6 +131,6 @@ fn changes_made_because_of_a_failure_are_told() {
         let told: Vec<_> = of("updates").map(|line| line["patch"]["mood"].clone()).collect();
         let told: Vec<_> = told.iter().filter(|mood| !mood.is_null()).collect();
         assert_eq!(told, ["gloomy"], "{}", ran.stdout);
-        assert_eq!(of("values").last().unwrap()["values"]["mood"], "gloomy");
+        assert_eq!(of("values").next_back().unwrap()["values"]["mood"], "gloomy");
     }
 }

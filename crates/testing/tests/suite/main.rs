@@ -4,6 +4,7 @@ mod guard;
 mod oracle;
 mod oracle_graphs;
 mod runner;
+mod runner_batches;
 mod runner_crash;
 mod runner_disk;
 mod runner_fork;
