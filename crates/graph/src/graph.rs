@@ -104,6 +104,10 @@ pub enum Kind {
         /// Whether every attempt launches an agent, which costs money and is counted.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         launch: bool,
+        /// Whether it only waits for a person: then it holds none of the places that
+        /// `max_concurrency` leaves.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        asks: bool,
     },
     /// Nothing is done here; the conditions of the edges that leave it say where to go, and one
     /// of them must hold.
@@ -138,6 +142,9 @@ pub enum Kind {
     /// Several graphs at once.
     Parallel(Parallel),
 }
+
+/// The model that means the one of the node or graph around.
+pub(crate) const INHERIT: &str = "inherit";
 
 fn default_rounds() -> u32 {
     100
@@ -223,7 +230,8 @@ pub enum Ready {
 pub enum Count {
     /// The number.
     Fixed(u64),
-    /// The key under which it is; absent means no limit.
+    /// The key under which it is; absent means no limit, and anything but a whole number is a
+    /// failure of the node.
     Key(Key),
 }
 
@@ -414,12 +422,17 @@ impl Node {
 
     /// A node the caller carries out.
     pub fn work(id: impl Into<NodeId>, action: Value) -> Self {
-        Self::new(id, Kind::Work { action, launch: false })
+        Self::new(id, Kind::Work { action, launch: false, asks: false })
     }
 
     /// A node the caller carries out by launching an agent.
     pub fn launch(id: impl Into<NodeId>, action: Value) -> Self {
-        Self::new(id, Kind::Work { action, launch: true })
+        Self::new(id, Kind::Work { action, launch: true, asks: false })
+    }
+
+    /// A node at which a person is asked.
+    pub fn question(id: impl Into<NodeId>, action: Value) -> Self {
+        Self::new(id, Kind::Work { action, launch: false, asks: true })
     }
 
     /// The graphs inside the node, with the names of branches.

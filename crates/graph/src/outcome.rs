@@ -134,7 +134,8 @@ pub enum How {
 
 /// The codes of failures that the machine itself knows.
 pub mod code {
-    /// A limit on visits or on the run was met.
+    /// A limit on visits or on the run was met. A caller that fails a step with it says that the
+    /// run may start nothing any more.
     pub const CEILING: &str = "ceiling";
     /// The step was lost too often without getting anywhere.
     pub const LOST: &str = "lost";
@@ -154,6 +155,8 @@ pub mod code {
     pub const INPUT_SCHEMA: &str = "input_schema";
     /// What a node returned does not fit its schema.
     pub const OUTPUT_SCHEMA: &str = "output_schema";
+    /// A key of the state does not hold what a node reads there.
+    pub const WRONG_VALUE: &str = "wrong_value";
     /// A function of the workflow failed, or returned something of the wrong shape.
     pub const FUNCTION: &str = "function";
 }

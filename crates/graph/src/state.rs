@@ -52,6 +52,11 @@ impl State {
         self.layers().find_map(|layer| layer.keys.get(key))
     }
 
+    /// Whether the value of `key` is this one; numbers are compared by their value.
+    pub fn equals(&self, key: &str, value: &Value) -> bool {
+        self.get(key).is_some_and(|there| same(there, value))
+    }
+
     /// What `node` returned last.
     pub fn output(&self, node: &str) -> Option<&Arc<Value>> {
         self.layers().find_map(|layer| layer.outputs.get(node))
@@ -154,6 +159,24 @@ impl State {
 
     fn layers(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |layer| layer.base.as_deref())
+    }
+}
+
+/// Whether two values are the same, where 1 and 1.0 are one number.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(x), Value::Number(y)) => {
+            // As they are written first: large whole numbers are not exact with a point.
+            x == y || (x.is_f64() != y.is_f64() && x.as_f64() == y.as_f64())
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            let has = |(key, value): (&String, &Value)| b.get(key).is_some_and(|b| same(value, b));
+            a.len() == b.len() && a.iter().all(has)
+        }
+        (a, b) => a == b,
     }
 }
 

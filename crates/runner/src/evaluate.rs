@@ -68,9 +68,7 @@ impl Run {
     ) -> Result<bool, StepError> {
         Ok(match condition {
             Condition::Otherwise => true,
-            Condition::Equals { key, value } => {
-                state.get(key.as_str()).map(AsRef::as_ref) == Some(value)
-            }
+            Condition::Equals { key, value } => state.equals(key.as_str(), value),
             Condition::Says { node, text } => {
                 match state.output(node.as_str()).map(AsRef::as_ref) {
                     Some(Value::String(said)) => said.contains(text.as_str()),

@@ -219,6 +219,9 @@ impl Action {
     /// A node that does this.
     pub fn node(&self, id: &str) -> Node {
         let action = serde_json::to_value(self).unwrap_or_default();
+        if matches!(self, Self::Ask(_)) {
+            return Node::question(id, action);
+        }
         if self.is_launch() { Node::launch(id, action) } else { Node::work(id, action) }
     }
 }

@@ -39,7 +39,7 @@ impl Workflow {
 
 impl Capabilities {
     fn look_at(&mut self, node: &Node) {
-        let Kind::Work { action, launch } = &node.kind else { return };
+        let Kind::Work { action, launch, .. } = &node.kind else { return };
         self.agents |= launch;
         match Action::deserialize(action) {
             Ok(Action::Ask(_)) => self.questions = true,

@@ -254,7 +254,7 @@ fn mend_decisions(graph: &mut Graph) {
     for node in &mut graph.nodes {
         let leads_on = graph.edges.iter().any(|edge| edge.from.contains(&node.id));
         if decisions.contains(&node.id) && !leads_on {
-            node.kind = Kind::Work { action: json!(1), launch: false };
+            node.kind = Kind::Work { action: json!(1), launch: false, asks: false };
         }
     }
 }

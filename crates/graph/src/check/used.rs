@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::limits::{OUTPUTS, reserved};
 use super::scope::Site;
 use super::{Code, Known, Place, Problem, Report, Use, UseKind, Uses};
+use crate::graph::INHERIT;
 use crate::{Condition, FunctionId, Kind, Node, OnError, Reducer};
 
 /// What the actions of a graph refer to, by node.
@@ -56,9 +57,6 @@ impl<'k> Tables<'k> {
         }
     }
 }
-
-/// The model that means the one of the node around.
-const INHERIT: &str = "inherit";
 
 /// Looks up every name a graph uses.
 pub(super) fn check(site: Site<'_, '_>, used: &Used, tables: &Tables<'_>, report: &mut Report) {

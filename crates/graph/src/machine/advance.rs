@@ -6,9 +6,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::frame::{Failed, Frame, Leaf, LeafPhase, Visit, VisitState, Was};
+use super::limit::Refusal;
 use super::{Effect, FrameId, Machine, Place};
 use crate::state::Changes;
-use crate::{Goto, Kind, Node, StepError, StepId, StepResult, code};
+use crate::{Goto, Kind, StepError, StepId, StepResult, code};
 
 impl Machine {
     /// Adds a frame and starts it.
@@ -55,10 +56,10 @@ impl Machine {
     /// Begins a visit, unless a ceiling forbids it.
     pub(super) fn enter(&mut self, place: Place) {
         let (program, plan, node) = self.node_at(place);
-        match self.ceiling(place, program.plan(plan).node(node)) {
-            Some((error, true)) => self.give_up(place, Failed::outside(error)),
-            Some((error, false)) => self.failed_for_good(place, Failed::outside(error)),
-            None => self.begin_attempt(place),
+        match self.count_visit(place, program.plan(plan).node(node)) {
+            Err(Refusal::Hard(error)) => self.give_up(place, Failed::outside(error)),
+            Err(Refusal::Soft(error)) => self.failed_for_good(place, Failed::outside(error)),
+            Ok(()) => self.begin_attempt(place),
         }
     }
 
@@ -92,40 +93,13 @@ impl Machine {
         while let Some(id) = next {
             let frame = self.frame_mut(id);
             frame.idle = 0;
-            next = frame.parent.as_ref().map(|parent| parent.frame);
-        }
-    }
-
-    /// Counts a visit; the error says which limit it would exceed. A limit of the whole run, or
-    /// of all nodes of a graph, is hard: no rule of the node can turn it into something else, so
-    /// a run always ends.
-    fn ceiling(&mut self, place: Place, node: &Node) -> Option<(StepError, bool)> {
-        let refused = |message: String, hard| Some((StepError::new(code::CEILING, message), hard));
-        let max_steps = self.program.graph().max_steps.unwrap_or(u64::MAX);
-        if self.steps >= max_steps {
-            return refused(format!("the run has used all of its {max_steps} steps"), true);
-        }
-        let frame = self.frame(place.0);
-        let number = frame.active[place.1].node;
-        let here = frame.visits.get(&number).copied().unwrap_or(0);
-        let max_iterations = self.program.plan(frame.plan).max_iterations.as_ref();
-        let max_iterations = max_iterations.and_then(|max| self.count(max, &frame.state));
-        if let Some(limit) = max_iterations.filter(|max| u64::from(here) > *max) {
-            let id = &node.id;
-            return refused(format!("node `{id}` has used all of its {limit} iterations"), true);
-        }
-        let key = (frame.plan, number);
-        if let Some(limit) = &node.max_visits {
-            let limit = self.count(limit, &frame.state).unwrap_or(u64::MAX);
-            let so_far = self.visits.entry(key).or_insert(0);
-            if *so_far >= limit {
-                let id = &node.id;
-                return refused(format!("node `{id}` has used all of its {limit} visits"), false);
+            let Some(parent) = &frame.parent else { return };
+            let place = (parent.frame, parent.visit);
+            if let Some(region) = self.region_mut(place) {
+                region.idle = 0;
             }
-            *so_far += 1;
+            next = Some(place.0);
         }
-        self.steps += 1;
-        None
     }
 
     /// Ends a visit one way or the other, and the superstep if it was the last.
@@ -294,20 +268,21 @@ impl Machine {
         // Only visits that a ceiling refuses, and decisions, start nothing. A frame that has gone
         // past every node without starting anything would go round for ever.
         if frame.idle > plan.nodes.len() {
-            let message = "it went round without being able to start anything";
-            return self.frame_failed(id, StepError::new(code::CEILING, message));
+            return self.frame_failed(id, goes_round());
         }
         frame.arrived.retain(|number, arrived| arrived.len() < edge(number).from.len());
         self.activate(id, &next);
     }
 
     fn frame_done(&mut self, id: FrameId) {
-        match self.frame(id).parent.clone() {
-            None => {
+        match (self.frame(id).parent.clone(), &self.used.exhausted) {
+            (Some(parent), _) => self.child_done(id, &parent),
+            // What met a limit may have lost to something else; the limit was met all the same.
+            (None, Some(error)) => self.frame_failed(id, error.clone()),
+            (None, None) => {
                 self.outcome = Some(Ok(()));
                 self.effects.push(Effect::Finish(Ok(())));
             }
-            Some(parent) => self.child_done(id, &parent),
         }
     }
 
@@ -316,10 +291,16 @@ impl Machine {
         frame.error = Some(error.clone());
         match frame.parent.clone() {
             None => {
+                let error = self.used.exhausted.clone().unwrap_or(error);
                 self.outcome = Some(Err(error.clone()));
                 self.effects.push(Effect::Finish(Err(error)));
             }
             Some(parent) => self.child_failed(id, &parent, error),
         }
     }
+}
+
+/// Why something that can start nothing does not go on for ever.
+pub(super) fn goes_round() -> StepError {
+    StepError::new(code::CEILING, "it went round without being able to start anything")
 }

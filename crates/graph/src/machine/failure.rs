@@ -37,7 +37,7 @@ impl Machine {
     /// An attempt at what a visit is for has failed.
     pub(super) fn attempt_over(&mut self, place: Place, failed: Failed) {
         let code = failed.error.code.clone();
-        if self.frame(place.0).stopping || code == code::CANCELLED {
+        if self.frame(place.0).stopping || self.is_exhausted() || code == code::CANCELLED {
             return self.give_up(place, failed);
         }
         let (program, plan, node) = self.node_at(place);
@@ -69,6 +69,9 @@ impl Machine {
         else {
             return;
         };
+        if self.is_exhausted() {
+            return self.give_up(place, *failed);
+        }
         let (program, plan, node) = self.node_at(place);
         let retry = &program.plan(plan).node(node).retry;
         let failures = self.frame(place.0).active[place.1].failures + 1;
@@ -156,6 +159,9 @@ impl Machine {
 
     /// A visit has failed for good; the node's rule says what that means.
     pub(super) fn failed_for_good(&mut self, place: Place, failed: Failed) {
+        if self.is_exhausted() {
+            return self.give_up(place, failed);
+        }
         let (program, plan, node) = self.node_at(place);
         match &program.plan(plan).node(node).on_error {
             OnError::Abort => self.abort(place, failed),

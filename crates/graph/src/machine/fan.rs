@@ -6,9 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::region::Region;
+use super::limit::wrong_value;
+use super::region::{Ending, Region};
 use super::{Machine, Place};
-use crate::{Each, Kind, Ready, State};
+use crate::{Each, Key, Kind, Ready, Reducer, State, StepError};
 
 /// What a fan knows about its items.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -19,6 +20,13 @@ pub(super) struct Fan {
     started: BTreeMap<String, Value>,
     /// How far the list has been read, for fans that run every item once.
     read: usize,
+    /// How many items were begun, by what tells them apart.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    begun: BTreeMap<String, usize>,
+    /// The same of the part of the list that was read. It follows from the list, so it is not
+    /// kept.
+    #[serde(skip)]
+    met: Option<BTreeMap<String, usize>>,
 }
 
 impl Machine {
@@ -27,7 +35,12 @@ impl Machine {
         let (program, plan, node) = self.node_at(place);
         let Kind::Each(each) = &program.plan(plan).node(node).kind else { return };
         self.wake(place);
-        while let Some((name, item)) = self.next_item(place, each) {
+        loop {
+            let (name, item) = match self.next_item(place, each) {
+                Ok(Some(next)) => next,
+                Ok(None) => break,
+                Err(error) => return self.stop_region(place, Ending::Fail(error)),
+            };
             let Some(region) = self.region_mut(place) else { return };
             let mut state = State::over(&region.state);
             state.keys.insert(each.item.clone(), Arc::new(item));
@@ -40,31 +53,51 @@ impl Machine {
     }
 
     /// The first item that may start now, if there is a worker for it.
-    fn next_item(&mut self, place: Place, each: &Each) -> Option<(String, Value)> {
-        let limit = self.workers(place);
-        let state = Arc::clone(&self.region_mut(place)?.state);
-        let list = state.get(each.over.as_str())?.as_array()?;
-        let Region { fan, running, failed, waking, ending, .. } = self.region_mut(place)?;
-        match each.ready {
-            _ if running.len() >= limit || ending.is_some() => None,
+    fn next_item(
+        &mut self,
+        place: Place,
+        each: &Each,
+    ) -> Result<Option<(String, Value)>, StepError> {
+        let limit = self.workers(place)?;
+        let exhausted = self.is_exhausted();
+        let (program, plan, node) = self.node_at(place);
+        let Some(region) = self.region_mut(place) else { return Ok(None) };
+        let state = Arc::clone(&region.state);
+        let key = each.over.as_str();
+        let list = state.get(key).map(AsRef::as_ref);
+        let list = list
+            .and_then(Value::as_array)
+            .ok_or_else(|| wrong_value(&program.plan(plan).node(node).id, key, "a list", list))?;
+        let Region { fan, running, failed, waking, ending, .. } = region;
+        // At a limit of the run one item that fails is enough; the others are still in the list.
+        let hopeless = exhausted && !failed.is_empty();
+        Ok(match each.ready {
+            _ if running.len() >= limit || ending.is_some() || hopeless => None,
             Ready::Once => fan.unread(list),
             Ready::Tasks => {
                 let all = [running, failed, waking];
                 fan.ready_task(list, |id| all.iter().any(|some| some.contains_key(id)))
             }
-        }
+        })
     }
 
     /// How many frames a region runs at once.
-    pub(super) fn workers(&self, place: Place) -> usize {
+    pub(super) fn workers(&self, place: Place) -> Result<usize, StepError> {
         let (program, plan, node) = self.node_at(place);
+        let node = program.plan(plan).node(node);
         let region = self.frame(place.0).active[place.1].state.region();
-        let (Kind::Each(each), Some(region)) = (&program.plan(plan).node(node).kind, region) else {
-            return usize::MAX;
+        let (Kind::Each(each), Some(region)) = (&node.kind, region) else {
+            return Ok(usize::MAX);
         };
-        let limit = self.count(&each.workers, &region.state).unwrap_or(u64::MAX).max(1);
-        usize::try_from(limit).unwrap_or(usize::MAX)
+        let limit = self.limit_of(&node.id, Some(&each.workers), &region.state)?;
+        Ok(usize::try_from(limit.unwrap_or(u64::MAX).max(1)).unwrap_or(usize::MAX))
     }
+}
+
+/// What tells an item from others: its id, or else its place in the list.
+fn mark(place: usize, item: &Value) -> String {
+    let id = item.get("id").and_then(Value::as_str);
+    id.map_or_else(|| place.to_string(), |id| format!("={id}"))
 }
 
 /// What an item is called: its id, or else its place in the list, which also tells items apart
@@ -101,12 +134,44 @@ impl Fan {
         self.visits.insert(name.to_owned(), visits);
     }
 
+    /// The list may be another one than was read.
+    pub(super) fn read_again(&mut self) {
+        (self.read, self.met) = (0, None);
+    }
+
+    /// A change to the state around the items: the list may be another one, unless it only grew.
+    pub(super) fn saw_change(&mut self, kind: &Kind, key: &Key, reducer: Option<&Reducer>) {
+        let over = if let Kind::Each(each) = kind { Some(&each.over) } else { None };
+        if over == Some(key) && reducer != Some(&Reducer::Concat) {
+            self.read_again();
+        }
+    }
+
+    /// The first item that was not begun. Of items with the same id as many are begun as there
+    /// are.
     fn unread(&mut self, list: &[Value]) -> Option<(String, Value)> {
-        let item = list.get(self.read)?;
-        let name = item_name(self.read, item, |name| self.started.contains_key(name));
-        self.read += 1;
-        self.started.insert(name.clone(), Value::Null);
-        Some((name, item.clone()))
+        let read = self.read;
+        let met = self.met.get_or_insert_with(|| {
+            let mut met = BTreeMap::new();
+            for (place, item) in list.iter().enumerate().take(read) {
+                *met.entry(mark(place, item)).or_default() += 1;
+            }
+            met
+        });
+        for (place, item) in list.iter().enumerate().skip(read) {
+            self.read = place + 1;
+            let mark = mark(place, item);
+            let begun = self.begun.entry(mark.clone()).or_default();
+            let met = met.entry(mark).or_default();
+            *met += 1;
+            if *met > *begun {
+                *begun += 1;
+                let name = item_name(place, item, |name| self.started.contains_key(name));
+                self.started.insert(name.clone(), Value::Null);
+                return Some((name, item.clone()));
+            }
+        }
+        None
     }
 
     fn ready_task(

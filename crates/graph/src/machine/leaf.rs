@@ -62,7 +62,13 @@ impl Machine {
         error: StepError,
     ) -> Result<(), Misfit> {
         let (place, phase) = self.close_live(step, attempt)?;
-        let error = if phase == LeafPhase::Cancelling { stopped() } else { error };
+        if phase == LeafPhase::Cancelling {
+            self.leaf_failed(place, stopped());
+            return Ok(());
+        }
+        if error.code == code::CEILING {
+            self.exhaust(&error);
+        }
         self.leaf_failed(place, error);
         Ok(())
     }
@@ -133,7 +139,7 @@ impl Machine {
         match self.leaf(place).map(|leaf| (leaf.phase, leaf.attempt)) {
             Some((phase, running)) if phase.is_live() && running == attempt => {
                 self.open.remove(step);
-                self.running -= 1;
+                self.running -= u32::from(self.takes_place(place));
                 Ok((place, phase))
             }
             _ => Err(unexpected(step)),
@@ -160,9 +166,13 @@ impl Machine {
     /// Starts as many queued steps as may run.
     pub(super) fn start_queued(&mut self) {
         let limit = self.program.graph().max_concurrency.unwrap_or(u32::MAX);
-        while self.running < limit {
+        while let Some(step) = self.queue.front() {
+            let place = self.open.get(step).copied();
+            if self.running >= limit && place.is_some_and(|place| self.takes_place(place)) {
+                return;
+            }
             let Some(step) = self.queue.pop_front() else { return };
-            let Some(place) = self.open.get(&step).copied() else { continue };
+            let Some(place) = place else { continue };
             // It may have been stopped while it was queued, and its name used again since.
             if self.leaf(place).is_some_and(|leaf| leaf.phase == LeafPhase::Queued) {
                 self.launch(step, place);
@@ -170,27 +180,23 @@ impl Machine {
         }
     }
 
-    /// Starts a step that is waited for, unless it would launch one agent too many.
-    fn launch(&mut self, step: StepId, place: Place) {
+    /// Whether a step needs one of the places that `max_concurrency` leaves.
+    fn takes_place(&self, place: Place) -> bool {
         let (program, plan, node) = self.node_at(place);
-        if matches!(program.plan(plan).node(node).kind, Kind::Work { launch: true, .. }) {
-            let limit = self.frame(0).state.get(Self::MAX_LAUNCHES).and_then(|max| max.as_u64());
-            if let Some(limit) = limit.filter(|limit| self.launches >= *limit) {
-                let message = format!(
-                    "the run has used all of its {limit} launches of an agent; resume with a \
-                     higher --max-launches"
-                );
-                let was = self.leaf(place).cloned().map_or(Was::Nothing, Was::Leaf);
-                self.open.remove(&step);
-                let error = StepError::new(code::CEILING, message);
-                return self.give_up(place, Failed { error, was });
-            }
-            self.launches += 1;
+        !matches!(program.plan(plan).node(node).kind, Kind::Work { asks: true, .. })
+    }
+
+    /// Starts a step that is waited for, unless a limit of the run forbids it.
+    fn launch(&mut self, step: StepId, place: Place) {
+        if let Err(error) = self.count_start(place) {
+            let was = self.leaf(place).cloned().map_or(Was::Nothing, Was::Leaf);
+            self.open.remove(&step);
+            return self.give_up(place, Failed { error, was });
         }
         let Some(leaf) = self.leaf_mut(place) else { return };
         leaf.phase = LeafPhase::Running;
         let Leaf { attempt, how, delay_ms, .. } = *leaf;
-        self.running += 1;
+        self.running += u32::from(self.takes_place(place));
         self.effects.push(Effect::Start(Start { step, attempt, how, delay_ms }));
     }
 }

@@ -142,8 +142,9 @@ impl Machine {
 
     /// Applies what a child of a region has changed, then goes on with the region.
     pub(super) fn absorb(&mut self, place: Place) {
-        let (program, plan, _) = self.node_at(place);
+        let (program, plan, node) = self.node_at(place);
         let reducers = &program.plan(plan).reducers;
+        let kind = &program.plan(plan).node(node).kind;
         while let Some(region) = self.region_mut(place) {
             let Some(child) = region.absorbing.front_mut() else { return self.end_if_idle(place) };
             while let Some((key, change)) = child.changes.pop() {
@@ -160,6 +161,7 @@ impl Machine {
                     let error = StepError::new(code::REDUCER, format!("inside: {problem}"));
                     return self.stop_region(place, super::region::Ending::Fail(error));
                 }
+                region.fan.saw_change(kind, &key, reducer);
                 region.changes.push(key, change, reducers);
             }
             if let Some(child) = region.absorbing.pop_front() {
@@ -178,6 +180,7 @@ impl Machine {
         let (program, plan, _) = self.node_at(place);
         let Some(region) = self.region_mut(place) else { return };
         Arc::make_mut(&mut region.state).keys.insert(key.clone(), Arc::new(value));
+        region.fan.read_again();
         region.changes.push(key, change, &program.plan(plan).reducers);
         self.absorb(place);
     }

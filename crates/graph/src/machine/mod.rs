@@ -9,6 +9,7 @@
 //! | `exchange` | what goes in and what comes out |
 //! | `advance` | from one superstep of a frame to the next |
 //! | `merge` | changes meet the state they change |
+//! | `limit` | what is counted, and what is refused because of it |
 //! | `leaf` | a step the caller carries out: start, finish, loss |
 //! | `failure` | an attempt has failed: again, or what the node's rule says |
 //! | `region`, `fan`, `join` | what runs inside a node |
@@ -23,6 +24,7 @@ mod fan;
 mod frame;
 mod join;
 mod leaf;
+mod limit;
 mod merge;
 mod region;
 mod revive;
@@ -32,10 +34,11 @@ mod stop;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::graph::Count;
 pub use exchange::{Effect, Input, Misfit, Start};
 
+use crate::graph::INHERIT;
 use crate::machine::frame::{Frame, Leaf, LeafPhase, VisitState};
+use crate::machine::limit::Used;
 use crate::{Node, Patch, Program, State, StepError, StepId, StepResult, code};
 
 type FrameId = u32;
@@ -55,11 +58,9 @@ pub struct Machine {
     limited: BTreeMap<StepId, Place>,
     /// Steps that wait for one of the places that `max_concurrency` leaves.
     queue: VecDeque<StepId>,
+    /// How many of those places are taken.
     running: u32,
-    steps: u64,
-    launches: u64,
-    /// Visits so far to nodes that have a limit, by graph and node.
-    visits: BTreeMap<(u32, u32), u64>,
+    used: Used,
     outcome: Option<Result<(), StepError>>,
     /// Frames whose superstep has ended, while an input is being applied.
     settled: VecDeque<FrameId>,
@@ -83,9 +84,7 @@ impl Machine {
             limited: BTreeMap::new(),
             queue: VecDeque::new(),
             running: 0,
-            steps: 0,
-            launches: 0,
-            visits: BTreeMap::new(),
+            used: Used::default(),
             outcome: None,
             settled: VecDeque::new(),
             effects: vec![],
@@ -253,7 +252,9 @@ impl Machine {
             let frame = self.frames.get(&place.0)?;
             let plan = self.program.plan(frame.plan);
             let own = plan.node(frame.active.get(place.1)?.node).model.as_deref();
-            if let Some(model) = own.or(plan.model.as_deref()) {
+            let named = |model: &&str| !model.eq_ignore_ascii_case(INHERIT);
+            let around = plan.model.as_deref().filter(named);
+            if let Some(model) = own.filter(named).or(around) {
                 return Some(model);
             }
             let parent = frame.parent.as_ref()?;
@@ -305,7 +306,7 @@ impl Machine {
 
     /// How often an agent was launched so far.
     pub fn launches(&self) -> u64 {
-        self.launches
+        self.used.launches
     }
 
     /// How the run ended, when it has.
@@ -366,19 +367,10 @@ impl Machine {
             for state in std::iter::once(&mut frame.state).chain(regions) {
                 Arc::make_mut(state).apply(&changes, reducers).map_err(Misfit)?;
             }
+            let regions = frame.active.iter_mut().filter_map(|visit| visit.state.region_mut());
+            regions.for_each(|region| region.fan.read_again());
         }
         Ok(())
-    }
-
-    /// A number in `state`, or else in that of the whole run, which an isolated graph does not see.
-    fn count(&self, count: &Count, state: &State) -> Option<u64> {
-        match count {
-            Count::Fixed(number) => Some(*number),
-            Count::Key(key) => {
-                let value = state.get(key.as_str());
-                value.or_else(|| self.frames.get(&0)?.state.get(key.as_str()))?.as_u64()
-            }
-        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::advance::goes_round;
 use super::fan::Fan;
 use super::frame::{Failed, Frame, Parent, VisitState, Was};
 use super::{Effect, FrameId, Machine, Place};
@@ -29,6 +30,8 @@ pub(super) struct Region {
     pub(super) outputs: BTreeMap<String, Value>,
     /// Which round of a loop.
     pub(super) round: u32,
+    /// Rounds in a row in which nothing was started.
+    pub(super) idle: usize,
     pub(super) fan: Fan,
     /// Frames that have finished and whose changes are being applied, oldest first.
     pub(super) absorbing: VecDeque<Absorbing>,
@@ -81,6 +84,7 @@ impl Region {
             waking: BTreeMap::new(),
             outputs: BTreeMap::new(),
             round: 0,
+            idle: 0,
             fan: Fan::default(),
             absorbing: VecDeque::new(),
             wait: None,
@@ -144,6 +148,7 @@ impl Machine {
     fn next_round(&mut self, place: Place) {
         if let Some(region) = self.region_mut(place) {
             region.round += 1;
+            region.idle += 1;
         }
         self.open_child(place, SINGLE.to_owned(), None);
     }
@@ -232,7 +237,11 @@ impl Machine {
         }
         // What it saw is let go of here: nothing else may hold the state that is changed below, or
         // it would have to be copied.
-        let Frame { changes, output, visits, state, .. } = child;
+        let Frame { mut changes, output, visits, state, .. } = child;
+        if let Kind::Each(each) = kind {
+            // The item is what this graph calls it; around it that name means nothing.
+            changes.0.remove(&each.item);
+        }
         let inner = Arc::unwrap_or_clone(state).outputs;
         let name = parent.name.clone();
         region.absorbing.push_back(Absorbing { name, changes, output, inner, visits });
@@ -301,7 +310,16 @@ impl Machine {
 
     /// A loop knows whether it is done.
     pub(super) fn round_judged(&mut self, place: Place, done: bool) {
+        let (program, plan, node) = self.node_at(place);
+        let plan = program.plan(plan);
         let Some(region) = self.region_mut(place) else { return };
+        // One whose rounds are counted ends by itself.
+        let endless = matches!(plan.node(node).kind, Kind::Loop { max_rounds: 0, .. });
+        let body = program.plan(plan.body(node, SINGLE));
+        if !done && endless && region.idle > body.nodes.len() {
+            // Asked again when the run is revived.
+            return self.fail_region(place, goes_round());
+        }
         region.wait = None;
         if done {
             let output = region.outputs.remove(SINGLE).unwrap_or_default();

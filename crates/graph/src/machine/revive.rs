@@ -1,22 +1,15 @@
 //! Another chance for a failed run: what failed is tried again, what is done stays done.
 
-use std::sync::Arc;
-
 use super::frame::{Failed, LeafPhase, VisitState, Was};
 use super::region::{Ending, Region};
 use super::{FrameId, Machine, Misfit, Place};
-use crate::{Count, Goto, How, Kind, Parallel, Signal, StepResult, Strategy};
+use crate::{Goto, How, Kind, Parallel, Signal, StepResult, Strategy, code};
 
 impl Machine {
     pub(super) fn revive(&mut self) -> Result<(), Misfit> {
         match self.outcome.take() {
             Some(Err(_)) => {
-                // A number that is written down limits one chance; one in the state, the run.
-                let program = Arc::clone(&self.program);
-                self.visits.retain(|(plan, node), _| {
-                    let limit = &program.plan(*plan).node(*node).max_visits;
-                    matches!(limit, Some(Count::Key(_)))
-                });
+                self.forget_used();
                 self.revive_frame(0);
                 Ok(())
             }
@@ -69,6 +62,8 @@ impl Machine {
                 StepResult { goto: Some(Goto::One(target.clone())), ..StepResult::default() };
             return self.settle(place, VisitState::Done(result));
         }
+        // A fan that found no list, or no number, has more to do once it does.
+        let unread = matches!(node.kind, Kind::Each(_)) && failed.error.code == code::WRONG_VALUE;
         match failed.was {
             Was::Outside => self.enter(place),
             Was::Nothing => self.begin_attempt(place),
@@ -84,6 +79,7 @@ impl Machine {
                 let step = self.await_step(place);
                 self.queue.push_back(step);
             }
+            Was::Region(region) if unread => self.resume_failed(place, region),
             Was::Region(region) => self.revive_region(place, region, &node.kind),
             Was::Asking(result) => {
                 let asks = |signal: &&Signal| signal.kind == Signal::HUMAN;
@@ -118,7 +114,13 @@ impl Machine {
             region.failed.clear();
             region.ending = Some(Ending::Join);
         }
+        self.resume_failed(place, region);
+    }
+
+    /// Goes on with a region where it was.
+    fn resume_failed(&mut self, place: Place, mut region: Box<Region>) {
         region.waking = std::mem::take(&mut region.failed);
+        region.idle = 0;
         self.frame_mut(place.0).active[place.1].state = VisitState::Region(region);
         self.limit(place);
         self.wake(place);
@@ -127,7 +129,8 @@ impl Machine {
 
     /// Gives frames that have failed their other chance, in a fan as many as there are workers.
     pub(super) fn wake(&mut self, place: Place) {
-        let limit = self.workers(place);
+        // What is wrong with the limit is said when the fan is filled.
+        let Ok(limit) = self.workers(place) else { return };
         while let Some(region) = self.region_mut(place) {
             if region.running.len() >= limit || region.ending.is_some() {
                 return;

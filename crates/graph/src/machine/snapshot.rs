@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::fan::Fan;
 use super::frame::{Failed, Frame, Judging, Leaf, Merging, Parent, Visit, VisitState, Was};
+use super::limit::Used;
 use super::region::{Absorbing, Ending, Region, Wait};
 use super::{Machine, Misfit, Place};
 use crate::state::Changes;
@@ -30,6 +31,8 @@ struct Snapshot {
     steps: u64,
     launches: u64,
     visits: Vec<((u32, u32), u64)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    exhausted: Option<StepError>,
     outcome: Option<Result<(), StepError>>,
 }
 
@@ -113,6 +116,8 @@ struct SavedRegion {
     waking: BTreeMap<String, u32>,
     outputs: BTreeMap<String, Value>,
     round: u32,
+    #[serde(default)]
+    idle: usize,
     fan: Fan,
     absorbing: Vec<SavedAbsorbing>,
     wait: Option<SavedWait>,
@@ -150,9 +155,10 @@ impl Machine {
             limited: self.limited.clone(),
             queue: self.queue.clone(),
             running: self.running,
-            steps: self.steps,
-            launches: self.launches,
-            visits: self.visits.iter().map(|(place, count)| (*place, *count)).collect(),
+            steps: self.used.steps,
+            launches: self.used.launches,
+            visits: self.used.visits.iter().map(|(place, count)| (*place, *count)).collect(),
+            exhausted: self.used.exhausted.clone(),
             outcome: self.outcome.clone(),
         })
     }
@@ -182,9 +188,12 @@ impl Machine {
             limited: saved.limited,
             queue: saved.queue,
             running: saved.running,
-            steps: saved.steps,
-            launches: saved.launches,
-            visits: saved.visits.into_iter().collect(),
+            used: Used {
+                steps: saved.steps,
+                launches: saved.launches,
+                visits: saved.visits.into_iter().collect(),
+                exhausted: saved.exhausted,
+            },
             outcome: saved.outcome,
             settled: VecDeque::new(),
             effects: vec![],
@@ -319,6 +328,7 @@ impl Pool {
             waking: region.waking.clone(),
             outputs: region.outputs.clone(),
             round: region.round,
+            idle: region.idle,
             fan: region.fan.clone(),
             absorbing,
             wait,
@@ -452,6 +462,7 @@ impl Shared {
             waking: saved.waking,
             outputs: saved.outputs,
             round: saved.round,
+            idle: saved.idle,
             fan: saved.fan,
             absorbing,
             wait,

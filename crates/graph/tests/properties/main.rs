@@ -8,6 +8,8 @@ mod corners;
 mod coverage;
 mod dice;
 mod ledger;
+mod limits;
+mod lists;
 mod prefixes;
 mod rules;
 mod run;

@@ -216,8 +216,8 @@ impl Maker<'_> {
             Kind::Parallel(Parallel { branches, strategy, fail_fast, merge })
         };
         match sort {
-            Sort::Work => Kind::Work { action: Value::Null, launch: false },
-            Sort::Launch => Kind::Work { action: Value::Null, launch: true },
+            Sort::Work => Kind::Work { action: Value::Null, launch: false, asks: false },
+            Sort::Launch => Kind::Work { action: Value::Null, launch: true, asks: false },
             Sort::Decision => Kind::Decision,
             Sort::Subgraph => Kind::Subgraph {
                 graph: self.graph(depth + 1, in_fan),

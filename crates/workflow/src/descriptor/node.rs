@@ -212,7 +212,8 @@ impl<'d> Reader<'d, '_, '_> {
                 self.mark(Some(part), item.at);
             }
         }
-        let node = Node::new(id.as_str(), Kind::Work { action: Value::Null, launch: false });
+        let node =
+            Node::new(id.as_str(), Kind::Work { action: Value::Null, launch: false, asks: false });
         let mut written = Written { node, edges: vec![] };
         if let Some(found) = found {
             self.kind(found, &mut fields, &mut written);

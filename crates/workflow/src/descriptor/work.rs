@@ -39,7 +39,7 @@ pub(super) fn plain_agent(id: &NodeId, prompt: Text) -> AgentAction {
 
 /// What stands for a node that could not be read.
 pub(super) fn unreadable() -> Kind {
-    Kind::Work { action: Value::Null, launch: false }
+    Kind::Work { action: Value::Null, launch: false, asks: false }
 }
 
 impl<'d> Reader<'d, '_, '_> {

@@ -98,7 +98,7 @@ fn decided(mut graph: Graph) -> Graph {
 }
 
 fn action() -> Kind {
-    Kind::Work { action: json!({"writes": "log"}), launch: false }
+    Kind::Work { action: json!({"writes": "log"}), launch: false, asks: false }
 }
 
 fn kind(picks: &mut Picks<'_>, depth: usize) -> Kind {

@@ -43,7 +43,7 @@ fn kind(node: &Node) -> String {
         fields.remove(inner);
     }
     let name = match &node.kind {
-        Kind::Work { action, launch } => {
+        Kind::Work { action, launch, .. } => {
             return format!("{}{action}", if *launch { "launch " } else { "" });
         }
         Kind::Decision => "decision",
