@@ -1,10 +1,10 @@
 //! The files people read, made from facts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use atomic_event::{Created, Event, Moment};
+use atomic_event::{Created, Event, Moment, StepError};
 use atomic_graph::State;
 use atomic_session::{SessionStatus, SessionSummary, TaskCount, TaskRow, TaskStatus};
 use serde_json::Value;
@@ -20,11 +20,19 @@ const SUMMARY_EVERY: Duration = Duration::from_millis(250);
 /// What the files say already.
 #[derive(Debug, Default)]
 pub(crate) struct Projection {
-    /// The list the task file was last made from, and the items that ran then.
-    tasks: Option<(Arc<Value>, BTreeSet<String>)>,
+    /// The list the task file was last made from, and what was known of its items then.
+    tasks: Option<(Arc<Value>, Items)>,
     count: TaskCount,
     /// When the summary is to be written.
     due: Option<Instant>,
+}
+
+/// What becomes of tasks before the workflow has said so.
+#[derive(Debug, Default, PartialEq)]
+struct Items {
+    running: BTreeSet<String>,
+    /// Those that could not go on, and why.
+    failed: BTreeMap<String, StepError>,
 }
 
 /// An entry of `progress.txt`.
@@ -66,20 +74,20 @@ impl Run {
     pub(crate) fn project_tasks(&mut self) -> Result<(), RunError> {
         let state = self.machine.newest();
         let Some(list) = state.get("tasks") else { return Ok(()) };
-        let running: BTreeSet<String> =
-            self.machine.running().into_iter().filter_map(|(step, _)| step.item()).collect();
-        if let Some((known, ran)) = &self.projection.tasks
+        let running = self.machine.running().into_iter().filter_map(|(step, _)| step.item());
+        let items = Items { running: running.collect(), failed: self.machine.failed_items() };
+        if let Some((known, before)) = &self.projection.tasks
             && Arc::ptr_eq(known, list)
-            && *ran == running
+            && *before == items
         {
             return Ok(());
         }
-        let rows = task_rows(list, &running);
+        let rows = task_rows(list, &items);
         if rows.is_empty() && self.projection.tasks.is_none() {
             return Ok(());
         }
         self.projection.count = count(&rows);
-        self.projection.tasks = Some((Arc::clone(list), running));
+        self.projection.tasks = Some((Arc::clone(list), items));
         if let Some(kept) = self.session.write_tasks(&rows)? {
             let path = kept.path.display();
             self.complain(&format!("tasks.json was changed by somebody else; kept as {path}"));
@@ -127,7 +135,7 @@ pub(crate) fn summary(created: &Created, book: &Book, tasks: TaskCount) -> Optio
 
 /// How many tasks there are in a state in which nobody works.
 pub(crate) fn tasks_at_rest(state: &State) -> TaskCount {
-    let rows = state.get("tasks").map(|list| task_rows(list, &BTreeSet::new()));
+    let rows = state.get("tasks").map(|list| task_rows(list, &Items::default()));
     rows.map_or_else(TaskCount::default, |rows| count(&rows))
 }
 
@@ -161,7 +169,7 @@ pub(crate) fn progress_entry(book: &Book, event: &Event, at: Moment) -> Option<E
 }
 
 /// The task list as people see it.
-fn task_rows(list: &Value, running: &BTreeSet<String>) -> Vec<TaskRow> {
+fn task_rows(list: &Value, items: &Items) -> Vec<TaskRow> {
     let Some(list) = list.as_array() else { return vec![] };
     let text = |row: &Value, key: &str| row.get(key).and_then(Value::as_str).map(str::to_owned);
     let status = |row: &Value| match row.get("status").and_then(Value::as_str) {
@@ -184,11 +192,19 @@ fn task_rows(list: &Value, running: &BTreeSet<String>) -> Vec<TaskRow> {
                 .filter(|blocker| !done.contains(*blocker))
                 .map(str::to_owned)
                 .collect();
-            let status = if running.contains(&id) { TaskStatus::InProgress } else { status(row) };
+            let failure = items.failed.get(&id).filter(|_| status(row) == TaskStatus::Pending);
+            let status = match failure {
+                _ if items.running.contains(&id) => TaskStatus::InProgress,
+                Some(_) => TaskStatus::Failed,
+                None => status(row),
+            };
+            let failure = failure.map(|error| error.message.clone());
             Some(TaskRow {
                 content: text(row, "content").unwrap_or_default(),
                 active_form: text(row, "activeForm").unwrap_or_default(),
-                error: text(row, "error").filter(|_| status != TaskStatus::Completed),
+                error: failure
+                    .or_else(|| text(row, "error"))
+                    .filter(|_| status != TaskStatus::Completed),
                 id,
                 status,
                 blocked_by,

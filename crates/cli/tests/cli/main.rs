@@ -17,6 +17,7 @@ mod disk;
 mod engine;
 mod engine_agents;
 mod engine_asking;
+mod engine_ceilings;
 mod engine_check;
 mod engine_crash;
 mod engine_crash_more;

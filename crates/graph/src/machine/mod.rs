@@ -39,7 +39,7 @@ pub use exchange::{Effect, Input, Misfit, Start};
 use crate::graph::INHERIT;
 use crate::machine::frame::{Frame, Leaf, LeafPhase, VisitState};
 use crate::machine::limit::Used;
-use crate::{Node, Patch, Program, State, StepError, StepId, StepResult, code};
+use crate::{Kind, Node, Patch, Program, State, StepError, StepId, StepResult, code};
 
 type FrameId = u32;
 
@@ -288,6 +288,18 @@ impl Machine {
             matches!(visit.state, VisitState::Resting).then(|| step.clone())
         };
         self.open.iter().filter_map(rests).collect()
+    }
+
+    /// The items of fans that have failed and wait for another chance, and why.
+    pub fn failed_items(&self) -> BTreeMap<String, StepError> {
+        let item = |frame: &Frame| {
+            let parent = frame.parent.as_ref()?;
+            let error = frame.error.clone().filter(|error| error.code != code::CANCELLED)?;
+            let (program, plan, node) = self.node_at((parent.frame, parent.visit));
+            let is_fan = matches!(program.plan(plan).node(node).kind, Kind::Each(_));
+            is_fan.then(|| (parent.name.clone(), error))
+        };
+        self.frames.values().filter_map(item).collect()
     }
 
     /// The newest state: of the innermost place through which the whole run goes.
