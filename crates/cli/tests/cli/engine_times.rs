@@ -61,7 +61,7 @@ fn an_agent_that_takes_longer_than_its_node_allows_is_stopped() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let error = &first(&project, "step_failed", "hangs#1")["error"];
     assert_eq!(error["code"], "timeout");
-    let message = "the agent's turn took longer than 0.7 s and was stopped";
+    let message = "the agent's turn took longer than 700 ms and was stopped";
     assert_eq!(error["message"], message);
     nonce.is_gone();
 }
