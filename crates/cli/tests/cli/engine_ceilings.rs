@@ -103,6 +103,7 @@ fn every_item_runs_once_while_the_list_changes() {
     assert_eq!(project.read("ran"), "a\nb\nc\n");
 }
 
+/// What the state begins with is checked before the run; what a step puts there is not.
 #[test]
 fn what_is_no_list_or_no_number_is_said() {
     let fan = || {
@@ -111,15 +112,17 @@ fn what_is_no_list_or_no_number_is_said() {
     };
     let table = [
         (json!({"xs": 5}), "node `e`, key `xs`: a list is needed, not 5"),
-        (json!({"w": 1}), "node `e`, key `xs`: a list is needed, and nothing is there"),
-        (
-            json!({"xs": [1], "w": "two"}),
-            "node `e`, key `w`: a whole number is needed, not \"two\"",
-        ),
+        (json!({"xs": null}), "node `e`, key `xs`: a list is needed, not null"),
+        (json!({"w": "two"}), "node `e`, key `w`: a whole number is needed, not \"two\""),
     ];
-    for (state, message) in table {
+    for (update, message) in table {
         let project = Project::new();
-        let ran = project.run(&json!({"state": state, "nodes": [fan()]}), &[]);
+        let breaks = with(
+            tool("breaks", "false"),
+            json!({"onError": {"action": "skip", "stateUpdate": update}}),
+        );
+        let workflow = json!({"state": {"xs": [1], "w": 1}, "nodes": [breaks, fan()]});
+        let ran = project.run(&workflow, &[]);
         assert!(ran.stderr.contains(message), "{ran:?}");
         assert_eq!(ran.code, Some(1), "{ran:?}");
         assert!(!project.env.work().join("ran").exists());
