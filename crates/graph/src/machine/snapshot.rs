@@ -81,7 +81,7 @@ struct SavedVisit {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum SavedVisitState {
     Leaf(Leaf),
-    Region(SavedRegion),
+    Region(Box<SavedRegion>),
     Asking(StepResult),
     Judging(SavedFailed, Judging),
     Resting,
@@ -102,7 +102,7 @@ enum SavedWas {
     Outside,
     Nothing,
     Leaf(Leaf),
-    Region(SavedRegion),
+    Region(Box<SavedRegion>),
     Asking(StepResult),
     Choosing,
 }
@@ -271,7 +271,7 @@ impl Pool {
     fn visit(&mut self, visit: &Visit) -> SavedVisit {
         let state = match &visit.state {
             VisitState::Leaf(leaf) => SavedVisitState::Leaf(leaf.clone()),
-            VisitState::Region(region) => SavedVisitState::Region(self.region(region)),
+            VisitState::Region(region) => SavedVisitState::Region(Box::new(self.region(region))),
             VisitState::Asking(result) => SavedVisitState::Asking(result.clone()),
             VisitState::Judging(failed, what) => {
                 SavedVisitState::Judging(self.failed(failed), *what)
@@ -298,7 +298,7 @@ impl Pool {
             Was::Outside => SavedWas::Outside,
             Was::Nothing => SavedWas::Nothing,
             Was::Leaf(leaf) => SavedWas::Leaf(leaf.clone()),
-            Was::Region(region) => SavedWas::Region(self.region(region)),
+            Was::Region(region) => SavedWas::Region(Box::new(self.region(region))),
             Was::Asking(result) => SavedWas::Asking(result.clone()),
             Was::Choosing => SavedWas::Choosing,
         };
@@ -405,7 +405,7 @@ impl Shared {
     fn visit(&self, saved: SavedVisit) -> Result<Visit, Misfit> {
         let state = match saved.state {
             SavedVisitState::Leaf(leaf) => VisitState::Leaf(leaf),
-            SavedVisitState::Region(region) => VisitState::Region(self.region(region)?),
+            SavedVisitState::Region(region) => VisitState::Region(self.region(*region)?),
             SavedVisitState::Asking(result) => VisitState::Asking(result),
             SavedVisitState::Judging(failed, what) => {
                 VisitState::Judging(Box::new(self.failed(failed)?), what)
@@ -427,7 +427,7 @@ impl Shared {
             SavedWas::Outside => Was::Outside,
             SavedWas::Nothing => Was::Nothing,
             SavedWas::Leaf(leaf) => Was::Leaf(leaf),
-            SavedWas::Region(region) => Was::Region(self.region(region)?),
+            SavedWas::Region(region) => Was::Region(self.region(*region)?),
             SavedWas::Asking(result) => Was::Asking(result),
             SavedWas::Choosing => Was::Choosing,
         };
