@@ -40,14 +40,12 @@ fn first(project: &Project, kind: &str, step: &str) -> Value {
     facts.remove(0)
 }
 
-/// A graph that is tried twice.
-fn tried_twice(backoff_ms: u64, nodes: Value) -> Value {
+/// A graph that fails once and is tried again.
+fn tried_twice(backoff_ms: u64) -> Value {
+    let flaky = tool("x", "test -e tried || { touch tried; exit 1; }");
     let retry = json!({"maxAttempts": 2, "backoffMs": backoff_ms, "backoffMultiplier": 1});
-    json!({"type": "subgraph", "id": "sub", "retry": retry, "graph": {"nodes": nodes}})
+    json!({"type": "subgraph", "id": "sub", "retry": retry, "graph": {"nodes": [flaky]}})
 }
-
-/// Fails the first time.
-const SECOND_TIME: &str = "test -e tried || { touch tried; exit 1; }";
 
 #[test]
 fn an_agent_that_takes_longer_than_its_node_allows_is_stopped() {
@@ -69,7 +67,7 @@ fn an_agent_that_takes_longer_than_its_node_allows_is_stopped() {
 #[test]
 fn a_graph_that_failed_rests_before_it_is_tried_again() {
     let project = Project::new();
-    let workflow = json!({"nodes": [tried_twice(300, json!([tool("x", SECOND_TIME)]))]});
+    let workflow = json!({"nodes": [tried_twice(300)]});
     project.ends(&workflow, 0);
     let failed = first(&project, "step_failed", "sub#1/x#1");
     let again = first(&project, "step_started", "sub#1!2/x#1");
@@ -98,10 +96,9 @@ fn a_graph_has_its_time_again_when_the_run_is_taken_up() {
 
 #[test]
 fn a_graph_that_rested_when_the_program_was_killed_is_tried_again() {
-    let rule = json!({"timeoutMs": 60_000});
-    for rule in [json!({}), rule] {
+    for rule in [json!({}), json!({"timeoutMs": 60_000})] {
         let project = Project::new();
-        let sub = with(tried_twice(600_000, json!([tool("x", SECOND_TIME)])), rule);
+        let sub = with(tried_twice(600_000), rule);
         let running = start(&project, &json!({"nodes": [sub, tool("after", "touch after")]}));
         told(&project, "step_failed");
         running.kill();
@@ -135,7 +132,7 @@ fn a_question_has_its_time_again_when_the_run_is_taken_up() {
 #[test]
 fn a_question_does_not_hold_up_what_rests_beside_it() {
     let project = Project::new();
-    let sub = tried_twice(500, json!([tool("x", SECOND_TIME)]));
+    let sub = tried_twice(500);
     let fan = json!({"type": "parallel", "id": "fan", "branches": [
         {"type": "askUser", "id": "ask", "question": "Well?"},
         {"id": "rests", "nodes": [sub, tool("then", "touch went-on")]},

@@ -202,7 +202,7 @@ impl Coverage {
     fn regions_begun_again(&mut self, step: &StepId, cause: Option<&StepId>) {
         let again = |stop: &Stop<'_>| stop.attempt != "1";
         for (region, stop) in regions(step).into_iter().filter(|(_, stop)| again(stop)) {
-            let attempt = StepId::new(&format!("{region}!{}", stop.attempt));
+            let attempt = StepId::new(format!("{region}!{}", stop.attempt));
             let inside = |cause: &StepId| *cause == region || is_inside(cause, &region);
             if self.begun.insert(attempt) && cause.is_some_and(inside) {
                 let sort = Sort::of(node_of(stop.visit));

@@ -1,7 +1,5 @@
 //! Functions that make changes out of what a step returned, and fail.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use atomic_event::StepError;
 use atomic_graph::Graph;
 use atomic_runner::Outcome;
