@@ -104,8 +104,7 @@ pub enum Kind {
         /// Whether every attempt launches an agent, which costs money and is counted.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         launch: bool,
-        /// Whether it only waits for a person: then it holds none of the places that
-        /// `max_concurrency` leaves.
+        /// Whether it only waits for a person: that takes no place of `max_concurrency`.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         asks: bool,
     },
