@@ -6,6 +6,7 @@
 //!
 //! Start reading at [`Machine::apply`].
 
+mod assemble;
 pub mod certificate;
 pub mod check;
 pub mod draw;
