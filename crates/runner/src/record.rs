@@ -218,7 +218,7 @@ impl Run {
     /// Whether nobody waits for what an event says any more.
     fn is_stale(&self, event: &Event) -> bool {
         if let Event::TimerFired { step, timer: Timer::Limit } = event {
-            return self.machine.limited().iter().all(|(limited, _)| limited != step);
+            return !self.machine.is_limited(step);
         }
         if let Event::BranchChosen { step, .. }
         | Event::FunctionEvaluated { step, .. }
@@ -265,6 +265,11 @@ impl Run {
             }
             Effect::Limit { step, timeout_ms } => {
                 self.timers.set(step, TimerKind::Limit, timeout_ms);
+                let machine = &self.machine;
+                self.timers.weed(|step, kind| match kind {
+                    TimerKind::Limit => machine.is_limited(step),
+                    TimerKind::Rest | TimerKind::Answer => machine.awaits(step),
+                });
             }
             Effect::Rest { step, delay_ms } => {
                 // Nobody rests any longer when a ceiling was met.

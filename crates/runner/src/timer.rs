@@ -1,7 +1,7 @@
 //! Times that are set for nodes of a run. They run only while the run does: what was left of one
 //! when a run stopped begins anew when it is resumed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use atomic_event::{Event, StepError, StepId, Timer};
@@ -32,31 +32,54 @@ pub(crate) enum TimerKind {
 
 /// The times that are set.
 #[derive(Debug, Default)]
-pub(crate) struct Timers(BTreeMap<StepId, (TimerKind, Instant)>);
+pub(crate) struct Timers {
+    by_step: BTreeMap<StepId, (TimerKind, Instant)>,
+    /// The same, the next one first.
+    by_time: BTreeSet<(Instant, StepId)>,
+    /// How many there may be before those that nobody waits for any more are taken out.
+    most: usize,
+}
+
+/// So few are not worth looking through.
+const FEW: usize = 64;
 
 impl Timers {
     /// Sets a time; a step has at most one.
     pub(crate) fn set(&mut self, step: StepId, kind: TimerKind, millis: u64) {
+        self.clear(&step);
         // A time that no clock can show is never up.
         if let Some(at) = Instant::now().checked_add(Duration::from_millis(millis)) {
-            self.0.insert(step, (kind, at));
+            self.by_time.insert((at, step.clone()));
+            self.by_step.insert(step, (kind, at));
         }
     }
 
     pub(crate) fn clear(&mut self, step: &StepId) {
-        self.0.remove(step);
+        if let Some((_, at)) = self.by_step.remove(step) {
+            self.by_time.remove(&(at, step.clone()));
+        }
     }
 
     /// When the next one is up.
     pub(crate) fn next(&self) -> Option<Instant> {
-        self.0.values().map(|(_, at)| *at).min()
+        self.by_time.first().map(|(at, _)| *at)
+    }
+
+    /// Takes out those that nobody waits for any more, once in a while.
+    pub(crate) fn weed(&mut self, is_awaited: impl Fn(&StepId, TimerKind) -> bool) {
+        if self.by_step.len() <= self.most.max(FEW) {
+            return;
+        }
+        self.by_step.retain(|step, (kind, _)| is_awaited(step, *kind));
+        self.by_time.retain(|(_, step)| self.by_step.contains_key(step));
+        self.most = self.by_step.len() * 2;
     }
 
     /// Whether the run goes on by itself when a time has come: after a rest, or when nobody has
     /// answered one of the `open` steps. The limit of what is around a question does not count:
     /// the time a person takes is not the agents'.
     pub(crate) fn run_goes_on(&self, open: impl Fn(&StepId) -> bool) -> bool {
-        self.0.iter().any(|(step, (kind, _))| match kind {
+        self.by_step.iter().any(|(step, (kind, _))| match kind {
             TimerKind::Limit => false,
             TimerKind::Rest => true,
             TimerKind::Answer => open(step),
@@ -65,18 +88,22 @@ impl Timers {
 
     /// Nobody rests any longer.
     pub(crate) fn end_rests(&mut self) {
-        let now = Instant::now();
-        let rests = self.0.values_mut().filter(|(kind, _)| *kind == TimerKind::Rest);
-        rests.for_each(|(_, at)| *at = now);
+        let is_rest = |(_, (kind, _)): &(&StepId, &(TimerKind, Instant))| *kind == TimerKind::Rest;
+        let rests: Vec<StepId> =
+            self.by_step.iter().filter(is_rest).map(|(step, _)| step.clone()).collect();
+        for step in rests {
+            self.set(step, TimerKind::Rest, 0);
+        }
     }
 
     fn take_due(&mut self) -> Vec<(StepId, TimerKind)> {
         let now = Instant::now();
-        let due = |(_, at): &(TimerKind, Instant)| *at <= now;
-        let due: Vec<_> = self.0.iter().filter(|(_, timer)| due(timer)).collect();
-        let due: Vec<_> = due.into_iter().map(|(step, (kind, _))| (step.clone(), *kind)).collect();
-        for (step, _) in &due {
-            self.0.remove(step);
+        let mut due = vec![];
+        while self.next().is_some_and(|at| at <= now) {
+            let Some((_, step)) = self.by_time.pop_first() else { break };
+            if let Some((kind, _)) = self.by_step.remove(&step) {
+                due.push((step, kind));
+            }
         }
         due
     }
@@ -118,5 +145,40 @@ impl Run {
                 self.timers.set(step, TimerKind::Answer, timeout_ms);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use atomic_event::StepId;
+
+    use super::{FEW, TimerKind, Timers};
+
+    #[test]
+    fn what_nobody_waits_for_is_not_kept_for_ever() {
+        let mut timers = Timers::default();
+        for round in 0..10_000_u32 {
+            let step = |round: u32| StepId::new(format!("again#1[{round}]/sub#1"));
+            timers.set(step(round), TimerKind::Limit, 3_600_000);
+            timers.weed(|awaited, _| *awaited == step(round));
+            assert!(timers.by_step.len() <= FEW + 1);
+            assert_eq!(timers.by_step.len(), timers.by_time.len());
+        }
+    }
+
+    #[test]
+    fn the_next_is_the_earliest_and_a_step_has_one() {
+        let mut timers = Timers::default();
+        timers.set(StepId::new("b#1"), TimerKind::Rest, 0);
+        timers.set(StepId::new("a#1"), TimerKind::Limit, 3_600_000);
+        timers.set(StepId::new("c#1"), TimerKind::Limit, 0);
+        timers.set(StepId::new("c#1"), TimerKind::Limit, 3_600_000);
+        assert_eq!(timers.take_due(), [(StepId::new("b#1"), TimerKind::Rest)]);
+        timers.set(StepId::new("d#1"), TimerKind::Rest, 3_600_000);
+        timers.end_rests();
+        assert_eq!(timers.take_due(), [(StepId::new("d#1"), TimerKind::Rest)]);
+        timers.clear(&StepId::new("a#1"));
+        timers.clear(&StepId::new("c#1"));
+        assert_eq!(timers.next(), None);
     }
 }

@@ -281,6 +281,11 @@ impl Machine {
         self.limited.iter().filter_map(limit).collect()
     }
 
+    /// Whether this is one of them.
+    pub fn is_limited(&self, step: &StepId) -> bool {
+        self.limited.contains_key(step)
+    }
+
     /// The visits that wait before their next attempt.
     pub fn resting(&self) -> Vec<StepId> {
         let rests = |(step, place): (&StepId, &Place)| {
