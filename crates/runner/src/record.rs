@@ -178,7 +178,10 @@ impl Run {
     }
 
     fn snapshot_if_due(&mut self, at: Moment) {
-        if !self.session.snapshot_due() {
+        // One costs more than a batch does: between two of them it is only written now and then.
+        let behind = !self.crew.backlog.is_empty();
+        let too_soon = behind && self.session.seq() as usize % (4 * BATCH) >= BATCH;
+        if too_soon || !self.session.snapshot_due() {
             return;
         }
         let written =
