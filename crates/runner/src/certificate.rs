@@ -1,7 +1,7 @@
 //! How often agents can be launched: worked out before the run, and again when a plan is known.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use atomic_event::{Certified, Event, Key};
 use atomic_graph::certificate::{Bound, Certificate, certify};
@@ -65,10 +65,35 @@ pub fn planned(
 /// What a certificate rests on.
 #[derive(Debug, Default)]
 pub(crate) struct Basis {
-    /// The values, each as large as it has been anywhere: a certificate counts from the start,
-    /// and what was launched for a longer list stays launched.
-    values: BTreeMap<Key, Option<Arc<Value>>>,
+    values: BTreeMap<Key, Known>,
     certified: Option<Event>,
+}
+
+/// A value that a certificate rests on.
+#[derive(Debug)]
+struct Known {
+    /// As large as it has been anywhere: a certificate counts from the start, and what was
+    /// launched for a longer list stays launched. Kept apart: whoever shares the run's own value
+    /// has it copied at the next change.
+    largest: Option<Value>,
+    /// The one that was compared last, so that the same is not compared again.
+    last: Weak<Value>,
+}
+
+impl Known {
+    /// Takes over a value that differs and is no smaller; says whether it has.
+    fn grow(&mut self, value: &Arc<Value>) -> bool {
+        if std::ptr::eq(self.last.as_ptr(), Arc::as_ptr(value)) {
+            return false;
+        }
+        self.last = Arc::downgrade(value);
+        let is_larger = |known: &Value| size(value) >= size(known) && **value != *known;
+        let larger = self.largest.as_ref().is_none_or(is_larger);
+        if larger {
+            self.largest = Some(Value::clone(value));
+        }
+        larger
+    }
 }
 
 impl Basis {
@@ -76,8 +101,11 @@ impl Basis {
         // Where nobody is launched, nothing has to be counted.
         let keys = certificate.rests_on.iter().filter(|_| !certificate.nodes.is_empty());
         let keys = keys.filter(|key| key.as_str() != Machine::MAX_LAUNCHES);
-        let values = keys.map(|key| (key.clone(), state.get(key.as_str()).cloned())).collect();
-        Self { values, certified: Some(fact(certificate)) }
+        let known = |key: &Key| {
+            let largest = state.get(key.as_str()).map(|value| Value::clone(value));
+            (key.clone(), Known { largest, last: Weak::new() })
+        };
+        Self { values: keys.map(known).collect(), certified: Some(fact(certificate)) }
     }
 
     /// Whether there is anything to count.
@@ -89,13 +117,8 @@ impl Basis {
     fn grow(&mut self, state: &State) -> bool {
         let mut grown = false;
         for (key, known) in &mut self.values {
-            let Some(value) = state.get(key.as_str()) else { continue };
-            let larger = known.as_ref().is_none_or(|known| {
-                !Arc::ptr_eq(known, value) && size(value) >= size(known) && value != known
-            });
-            if larger {
-                *known = Some(Arc::clone(value));
-                grown = true;
+            if let Some(value) = state.get(key.as_str()) {
+                grown |= known.grow(value);
             }
         }
         grown
@@ -119,8 +142,7 @@ impl Run {
             return None;
         }
         let known = basis.values.iter();
-        let known =
-            known.filter_map(|(key, value)| Some((key.clone(), (**value.as_ref()?).clone())));
+        let known = known.filter_map(|(key, known)| Some((key.clone(), known.largest.clone()?)));
         let known = State::new(known.collect());
         let certified = Some(fact(&certify(self.machine.program().graph(), &known)));
         if certified == basis.certified {
