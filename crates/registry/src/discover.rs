@@ -1,0 +1,210 @@
+//! Finding entities on disk.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use crate::entity::{Entity, Kind, Origin, Prompt, Provider};
+use crate::files::{self, Walk};
+use crate::finding::Finding;
+use crate::frontmatter;
+use crate::parse::{self, Found};
+use crate::places::{Folders, Place};
+
+/// What was found, the nearest first, and what is to be said about it.
+#[derive(Debug, Default)]
+pub(crate) struct Discovered {
+    pub(crate) entities: Vec<Entity>,
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// A file to be read.
+struct Candidate {
+    path: PathBuf,
+    place: usize,
+    name: String,
+    aliases: Vec<String>,
+}
+
+/// Files that explain a folder to people and are no entities unless they say so.
+const EXPLANATIONS: [&str; 5] = ["readme", "claude", "agents", "changelog", "license"];
+
+/// From how many files on it pays to read with several threads.
+const FEW: usize = 48;
+
+/// Looks everywhere.
+pub(crate) fn discover(folders: &Folders) -> Discovered {
+    let mut findings = vec![];
+    let places = folders.places();
+    let mut candidates = vec![];
+    for (index, place) in places.iter().enumerate() {
+        // Every place is looked through for itself: the same folder may be linked from several.
+        let mut walk = Walk::new(&mut findings);
+        match place.kind {
+            Kind::Skill => skills(&mut walk, index, &place.folder, 0, &mut candidates),
+            Kind::Command | Kind::Agent => {
+                texts(&mut walk, (index, place), &place.folder, &mut vec![], &mut candidates);
+            }
+        }
+    }
+    let mut read = read_all(&candidates, &places);
+    findings.append(&mut read.findings);
+    for config in folders.config_files() {
+        crate::opencode::read(&config, &mut read.entities, &mut findings);
+    }
+    Discovered { entities: read.entities, findings }
+}
+
+/// Markdown files in a folder and those inside it.
+fn texts(
+    walk: &mut Walk<'_>,
+    (index, place): (usize, &Place),
+    folder: &Path,
+    inside: &mut Vec<String>,
+    candidates: &mut Vec<Candidate>,
+) {
+    let listing = walk.list(folder, inside.len());
+    for path in listing.files {
+        let Some(stem) = stem(&path) else {
+            let message = format!("{}s are files that end in `.md`", place.kind.word());
+            walk.findings.push(Finding::skipped(&path, message, "rename or remove it"));
+            continue;
+        };
+        let namespaced = place.kind == Kind::Command && !inside.is_empty();
+        let (name, aliases) = if namespaced {
+            (format!("{}:{stem}", inside.join(":")), vec![stem])
+        } else {
+            (stem, vec![])
+        };
+        candidates.push(Candidate { path, place: index, name, aliases });
+    }
+    for path in listing.folders {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        inside.push(name);
+        texts(walk, (index, place), &path, inside, candidates);
+        inside.pop();
+    }
+}
+
+/// The name of a Markdown file without its ending.
+fn stem(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    let at = name.len().checked_sub(3)?;
+    let ending = name.get(at..)?;
+    let stem = name.get(..at)?;
+    // Copilot calls its agents `reviewer.agent.md`.
+    let stem = stem.strip_suffix(".agent").unwrap_or(stem);
+    (ending.eq_ignore_ascii_case(".md") && !stem.is_empty()).then(|| stem.to_owned())
+}
+
+/// Folders with a `SKILL.md`.
+fn skills(
+    walk: &mut Walk<'_>,
+    index: usize,
+    folder: &Path,
+    depth: usize,
+    candidates: &mut Vec<Candidate>,
+) {
+    let listing = walk.list(folder, depth);
+    let is_skill = |path: &&PathBuf| {
+        path.file_name().is_some_and(|name| name.eq_ignore_ascii_case("SKILL.md"))
+    };
+    if depth > 0
+        && let Some(path) = listing.files.iter().find(is_skill)
+    {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        candidates.push(Candidate { path: path.clone(), place: index, name, aliases: vec![] });
+        return;
+    }
+    if depth == 0 {
+        for path in &listing.files {
+            let message = "a skill is a folder with a `SKILL.md` in it";
+            walk.findings.push(Finding::skipped(path, message, "move it to `<name>/SKILL.md`"));
+        }
+    } else if listing.folders.is_empty() {
+        let message = "there is no `SKILL.md` in it";
+        walk.findings.push(Finding::skipped(folder, message, "add one, or remove the folder"));
+    }
+    for folder in listing.folders {
+        skills(walk, index, &folder, depth + 1, candidates);
+    }
+}
+
+/// Reads files, several at a time where there are many; what comes of it is in their order.
+fn read_all(candidates: &[Candidate], places: &[Place]) -> Discovered {
+    let threads = match candidates.len() {
+        0..FEW => 1,
+        _ => std::thread::available_parallelism().map_or(1, usize::from).min(8),
+    };
+    let share = candidates.len().div_ceil(threads).max(1);
+    let parts: Vec<Mutex<Discovered>> =
+        candidates.chunks(share).map(|_| Mutex::default()).collect();
+    let work = |chunk: &[Candidate], part: &Mutex<Discovered>| {
+        let mut read = Discovered::default();
+        for candidate in chunk {
+            let place = &places[candidate.place];
+            read.entities.extend(read_one(candidate, place, &mut read.findings));
+        }
+        if let Ok(mut part) = part.lock() {
+            *part = read;
+        }
+    };
+    std::thread::scope(|scope| {
+        let mut chunks = candidates.chunks(share).zip(&parts);
+        let own = chunks.next();
+        for (chunk, part) in chunks {
+            scope.spawn(move || work(chunk, part));
+        }
+        if let Some((chunk, part)) = own {
+            work(chunk, part);
+        }
+    });
+    let mut all = Discovered::default();
+    for part in parts {
+        let part = part.into_inner().unwrap_or_default();
+        all.entities.extend(part.entities);
+        all.findings.extend(part.findings);
+    }
+    all
+}
+
+fn read_one(candidate: &Candidate, place: &Place, findings: &mut Vec<Finding>) -> Option<Entity> {
+    let path = &candidate.path;
+    let text = match files::read(path) {
+        Ok(text) => text,
+        Err(finding) => {
+            findings.push(finding);
+            return None;
+        }
+    };
+    findings.extend(text.oddity);
+    let document = match frontmatter::read(&text.text) {
+        Ok(document) => document,
+        Err(problem) => {
+            let message = format!("its head is no YAML: {}", problem.message);
+            let remedy = "mend the lines between the two `---`";
+            findings.push(Finding::skipped(path, message, remedy).at(problem.line));
+            return None;
+        }
+    };
+    let explains = EXPLANATIONS.iter().any(|word| candidate.name.eq_ignore_ascii_case(word));
+    if document.head.is_empty() && explains {
+        findings.push(Finding::skipped(path, "it has no head, so it explains the folder", ""));
+        return None;
+    }
+    for oddity in document.oddities {
+        findings.push(Finding::odd(path, oddity.message, "").at(oddity.line));
+    }
+    let (scope, provider): (_, Provider) = (place.scope, place.provider);
+    let found = Found {
+        kind: place.kind,
+        origin: Origin { scope, provider, path: Some(path.clone()) },
+        name: candidate.name.clone(),
+        aliases: candidate.aliases.clone(),
+        prompt: Prompt::InFile,
+    };
+    if document.body.trim().is_empty() {
+        let message = "there is nothing below its head";
+        findings.push(Finding::odd(path, message, "write what the agent is to be told"));
+    }
+    parse::entity(found, document.head, &document.body, findings)
+}

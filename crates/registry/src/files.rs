@@ -1,0 +1,129 @@
+//! Files on disk, whatever state they are in: nothing here hangs, panics or reads without an end.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use crate::finding::Finding;
+
+/// The largest file that is read, in bytes.
+pub(crate) const MOST_BYTES: u64 = 1024 * 1024;
+
+/// How many folders inside each other are looked into.
+const DEEPEST: usize = 6;
+
+/// A folder that is being looked through.
+pub(crate) struct Walk<'f> {
+    pub(crate) findings: &'f mut Vec<Finding>,
+    /// Folders that were looked into, by where they really are.
+    seen: BTreeSet<PathBuf>,
+}
+
+/// What is in a folder, sorted by name.
+#[derive(Default)]
+pub(crate) struct Listing {
+    pub(crate) files: Vec<PathBuf>,
+    pub(crate) folders: Vec<PathBuf>,
+}
+
+impl<'f> Walk<'f> {
+    pub(crate) fn new(findings: &'f mut Vec<Finding>) -> Self {
+        Self { findings, seen: BTreeSet::new() }
+    }
+
+    /// What is in a folder; nothing where there is none.
+    pub(crate) fn list(&mut self, folder: &Path, depth: usize) -> Listing {
+        let mut listing = Listing::default();
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return listing,
+            Err(error) => {
+                let message = format!("the folder cannot be read: {error}");
+                self.findings.push(Finding::skipped(folder, message, "make it readable"));
+                return listing;
+            }
+        };
+        if depth > DEEPEST {
+            let message = format!("more than {DEEPEST} folders are inside each other here");
+            self.findings.push(Finding::skipped(folder, message, "make it flatter"));
+            return listing;
+        }
+        if let Ok(real) = folder.canonicalize()
+            && !self.seen.insert(real)
+        {
+            let message = "the folder leads back to one that was read";
+            self.findings.push(Finding::skipped(folder, message, "remove the link"));
+            return listing;
+        }
+        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in paths {
+            self.sort_in(path, &mut listing);
+        }
+        listing
+    }
+
+    fn sort_in(&mut self, path: PathBuf, listing: &mut Listing) {
+        let is_hidden =
+            path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if is_hidden {
+            return;
+        }
+        match fs::metadata(&path) {
+            Ok(meta) if meta.is_dir() => listing.folders.push(path),
+            Ok(meta) if meta.is_file() => listing.files.push(path),
+            Ok(_) => {
+                let message = "this is no file (a pipe, a socket or a device)";
+                self.findings.push(Finding::skipped(&path, message, "remove it"));
+            }
+            Err(error) => {
+                let message = format!("it cannot be read: {error}");
+                self.findings.push(Finding::skipped(&path, message, "mend or remove it"));
+            }
+        }
+    }
+}
+
+/// The text of a file.
+pub(crate) struct Text {
+    pub(crate) text: String,
+    /// What is odd about it.
+    pub(crate) oddity: Option<Finding>,
+}
+
+/// Reads a file that is known to be one.
+pub(crate) fn read(path: &Path) -> Result<Text, Finding> {
+    let unreadable = |error: std::io::Error| {
+        Finding::skipped(path, format!("it cannot be read: {error}"), "make it readable")
+    };
+    let file = fs::File::open(path).map_err(unreadable)?;
+    let meta = file.metadata().map_err(unreadable)?;
+    if !meta.is_file() {
+        return Err(Finding::skipped(path, "this is no file", "remove it"));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(meta.len().min(MOST_BYTES)).unwrap_or(0));
+    // It may grow while it is read.
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        let message = format!("it is larger than {} KiB", MOST_BYTES / 1024);
+        return Err(Finding::skipped(path, message, "shorten it"));
+    }
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        return Err(Finding::skipped(path, "it is UTF-16", "save it as UTF-8"));
+    }
+    if bytes.contains(&0) {
+        return Err(Finding::skipped(path, "it is no text", "remove it"));
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Text { text, oddity: None }),
+        Err(error) => {
+            let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+            let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+            let message = "it is not UTF-8; what could not be read is shown as \u{fffd}";
+            let oddity = Finding::odd(path, message, "save it as UTF-8").at(line);
+            Ok(Text { text, oddity: Some(oddity) })
+        }
+    }
+}

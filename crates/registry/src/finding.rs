@@ -1,0 +1,69 @@
+//! What is wrong or odd about a file, told to whoever wrote it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Something to know about a file or a folder.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    /// Which.
+    pub path: PathBuf,
+    /// The line in it, counted from 1, where one is meant.
+    pub line: Option<usize>,
+    /// Whether it is read all the same.
+    pub severity: Severity,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// It is left out.
+    Skipped,
+    /// It is read all the same.
+    Odd,
+}
+
+impl Finding {
+    /// A file that is left out.
+    pub(crate) fn skipped(path: &Path, message: impl Into<String>, remedy: &str) -> Self {
+        Self::new(Severity::Skipped, path, message, remedy)
+    }
+
+    /// A file that is read all the same.
+    pub(crate) fn odd(path: &Path, message: impl Into<String>, remedy: &str) -> Self {
+        Self::new(Severity::Odd, path, message, remedy)
+    }
+
+    fn new(severity: Severity, path: &Path, message: impl Into<String>, remedy: &str) -> Self {
+        let (path, message) = (path.to_owned(), message.into());
+        Self { path, line: None, severity, message, remedy: remedy.to_owned() }
+    }
+
+    /// The same, at a line.
+    #[must_use]
+    pub(crate) fn at(self, line: usize) -> Self {
+        Self { line: Some(line), ..self }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        let what = match self.severity {
+            Severity::Skipped => "left out: ",
+            Severity::Odd => "",
+        };
+        write!(f, ": {what}{}", self.message)?;
+        if !self.remedy.is_empty() {
+            write!(f, "\n  help: {}", self.remedy)?;
+        }
+        Ok(())
+    }
+}

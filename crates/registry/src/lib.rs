@@ -1,0 +1,20 @@
+//! Commands, skills and agents from the folders of every provider, the embedded ones, and
+//! settings; each with where it comes from.
+
+mod builtin;
+mod discover;
+mod entity;
+mod files;
+mod finding;
+pub mod frontmatter;
+mod normal;
+mod opencode;
+mod parse;
+mod places;
+mod registry;
+
+pub use entity::{Arguments, Entity, Kind, Origin, Prompt, Provider, Scope};
+pub use finding::{Finding, Severity};
+pub use normal::{Family, Model, Tools};
+pub use places::Folders;
+pub use registry::{NotFound, Registry};

@@ -1,0 +1,124 @@
+//! Commands and agents in OpenCode's own settings.
+
+use std::path::Path;
+
+use jsonc_parser::ParseOptions;
+use serde_json::{Map, Value};
+
+use crate::entity::{Entity, Kind, Origin, Prompt, Provider};
+use crate::files;
+use crate::finding::Finding;
+use crate::parse::{self, Found};
+use crate::places::ConfigFile;
+
+/// Adds what is in a file of settings, if there is one.
+pub(crate) fn read(config: &ConfigFile, entities: &mut Vec<Entity>, findings: &mut Vec<Finding>) {
+    let path = &config.path;
+    match std::fs::metadata(path) {
+        Ok(meta) if meta.is_file() => {}
+        Ok(_) => {
+            findings.push(Finding::skipped(path, "this is no file", "remove it"));
+            return;
+        }
+        Err(_) => return,
+    }
+    let text = match files::read(path) {
+        Ok(text) => text.text,
+        Err(finding) => {
+            findings.push(finding);
+            return;
+        }
+    };
+    let settings = match parsed(&text) {
+        Ok(settings) => settings,
+        Err((line, message)) => {
+            let remedy = "mend it; comments and trailing commas are fine";
+            findings
+                .push(Finding::skipped(path, format!("it is no JSON: {message}"), remedy).at(line));
+            return;
+        }
+    };
+    for (kind, key, prompt) in
+        [(Kind::Command, "command", "template"), (Kind::Agent, "agent", "prompt")]
+    {
+        match settings.get(key) {
+            None => {}
+            Some(Value::Object(all)) => {
+                for (name, fields) in all {
+                    entities.extend(entity(config, (kind, prompt), name, fields, findings));
+                }
+            }
+            Some(_) => {
+                let message = format!("`{key}` is no object and is left out");
+                findings.push(Finding::odd(path, message, "write `{\"name\": {…}}`"));
+            }
+        }
+    }
+}
+
+fn parsed(text: &str) -> Result<Map<String, Value>, (usize, String)> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let value: Value = jsonc_parser::parse_to_serde_value(text, &ParseOptions::default())
+        .map_err(|error| (error.line_display(), error.kind().to_string()))?;
+    match value {
+        Value::Object(settings) => Ok(settings),
+        Value::Null => Ok(Map::new()),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err((1, "an object was expected".to_owned()))
+        }
+    }
+}
+
+fn entity(
+    config: &ConfigFile,
+    (kind, prompt): (Kind, &str),
+    name: &str,
+    fields: &Value,
+    findings: &mut Vec<Finding>,
+) -> Option<Entity> {
+    let path = &config.path;
+    let Value::Object(fields) = fields else {
+        let message = format!("`{name}` is no object and is left out");
+        findings.push(Finding::odd(path, message, "write its fields in braces"));
+        return None;
+    };
+    let mut fields = fields.clone();
+    let text = match fields.remove(prompt) {
+        Some(Value::String(text)) => text,
+        // One of OpenCode's own agents that is only given another model.
+        None if kind == Kind::Agent => return None,
+        None | Some(_) => {
+            let message = format!("the {} `{name}` has no `{prompt}` and is left out", kind.word());
+            findings.push(Finding::odd(path, message, "write the text it stands for"));
+            return None;
+        }
+    };
+    let text = with_file(&text, path, name, findings)?;
+    // The key is its name, whatever else is said.
+    fields.insert("name".to_owned(), Value::String(name.to_owned()));
+    let origin =
+        Origin { scope: config.scope, provider: Provider::OpenCode, path: Some(path.clone()) };
+    let found = Found {
+        kind,
+        origin,
+        name: name.to_owned(),
+        aliases: vec![],
+        prompt: Prompt::Text(text.clone()),
+    };
+    parse::entity(found, fields, &text, findings)
+}
+
+/// The text of `{file:./prompts/x.md}`, which is beside the settings; other texts as they are.
+fn with_file(text: &str, path: &Path, name: &str, findings: &mut Vec<Finding>) -> Option<String> {
+    let inner = text.trim().strip_prefix("{file:").and_then(|rest| rest.strip_suffix('}'));
+    let Some(inner) = inner else { return Some(text.to_owned()) };
+    let file = path.parent().unwrap_or(Path::new("")).join(inner.trim());
+    let is_file = std::fs::metadata(&file).is_ok_and(|meta| meta.is_file());
+    let read = if is_file { files::read(&file).map(|text| text.text).ok() } else { None };
+    if read.is_none() {
+        let message =
+            format!("`{name}` takes its text from {}, which cannot be read", file.display());
+        findings.push(Finding::odd(path, message, "mend the path"));
+    }
+    read
+}

@@ -1,0 +1,141 @@
+//! Everything that can be called by name, and how it is found.
+
+use std::collections::BTreeMap;
+
+use atomic_graph::check::nearest;
+
+use crate::discover::discover;
+use crate::entity::{Entity, Kind, Prompt, Provider};
+use crate::finding::Finding;
+use crate::places::Folders;
+use crate::{builtin, files, frontmatter};
+
+/// Commands, skills and agents from everywhere.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    /// The nearest first; those that another one hides come after it.
+    entities: Vec<Entity>,
+    /// By kind and name or other name in lower case: the one that is meant.
+    names: BTreeMap<(Kind, String), usize>,
+    /// What was found out on the way.
+    pub findings: Vec<Finding>,
+}
+
+impl Registry {
+    /// Reads everything there is.
+    pub fn read(folders: &Folders) -> Self {
+        let mut found = discover(folders);
+        found.entities.extend(builtin::all());
+        Self::of(found.entities, found.findings)
+    }
+
+    fn of(mut entities: Vec<Entity>, findings: Vec<Finding>) -> Self {
+        // Files of one folder stay in their order: the first of two with one name is meant.
+        entities.sort_by(|a, b| {
+            let key = |e: &Entity| (e.kind, e.origin.scope, e.origin.provider);
+            key(a).cmp(&key(b))
+        });
+        let mut registry = Self { entities, names: BTreeMap::new(), findings };
+        for (index, entity) in registry.entities.iter().enumerate() {
+            let key = (entity.kind, entity.name.to_lowercase());
+            registry.names.entry(key).or_insert(index);
+        }
+        // A name beats another entity's other name, however near that is.
+        for (index, entity) in registry.entities.iter().enumerate() {
+            if registry.names.get(&(entity.kind, entity.name.to_lowercase())) != Some(&index) {
+                continue;
+            }
+            for alias in &entity.aliases {
+                registry.names.entry((entity.kind, alias.to_lowercase())).or_insert(index);
+            }
+        }
+        registry
+    }
+
+    /// Finds one by its name, or another name, in any case.
+    pub fn find(&self, kind: Kind, name: &str) -> Option<&Entity> {
+        let index = self.names.get(&(kind, name.to_lowercase()))?;
+        self.entities.get(*index)
+    }
+
+    /// Finds one; the error says what was probably meant.
+    pub fn get(&self, kind: Kind, name: &str) -> Result<&Entity, NotFound> {
+        self.find(kind, name).ok_or_else(|| {
+            let known = self.names.keys().filter(|(known, _)| *known == kind);
+            let near = nearest(name, known.map(|(_, name)| name.as_str())).map(str::to_owned);
+            NotFound { kind, name: name.to_owned(), near }
+        })
+    }
+
+    /// Those that are meant by their names, by kind and name; hidden ones too.
+    pub fn all(&self) -> impl Iterator<Item = &Entity> {
+        let is_meant = |(index, entity): &(usize, &Entity)| {
+            self.names.get(&(entity.kind, entity.name.to_lowercase())) == Some(index)
+        };
+        self.entities.iter().enumerate().filter(is_meant).map(|(_, entity)| entity)
+    }
+
+    /// Those that one hides: of the same kind and name, farther away.
+    pub fn overridden<'s>(&'s self, entity: &'s Entity) -> impl Iterator<Item = &'s Entity> {
+        let is_other = move |other: &&Entity| {
+            other.kind == entity.kind
+                && other.name.eq_ignore_ascii_case(&entity.name)
+                && other.origin != entity.origin
+        };
+        self.entities.iter().filter(is_other)
+    }
+
+    /// How many there are of each kind from one provider, hidden by others or not.
+    pub fn count(&self, provider: Provider, kind: Kind) -> usize {
+        let is_one = |entity: &&Entity| {
+            entity.kind == kind
+                && entity.origin.provider == provider
+                && entity.origin.path.is_some()
+        };
+        self.entities.iter().filter(is_one).count()
+    }
+
+    /// The prompt of an entity, read now if it is in a file.
+    pub fn prompt(&self, entity: &Entity) -> Result<String, Finding> {
+        match &entity.prompt {
+            Prompt::Text(text) => Ok(text.clone()),
+            Prompt::Embedded(text) => Ok((*text).to_owned()),
+            Prompt::InFile => {
+                let path = entity.origin.path.clone().unwrap_or_default();
+                let text = files::read(&path)?.text;
+                let document = frontmatter::read(&text).map_err(|problem| {
+                    Finding::skipped(&path, problem.message, "mend it").at(problem.line)
+                })?;
+                Ok(document.body.trim().to_owned())
+            }
+        }
+    }
+}
+
+/// A name that nothing has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotFound {
+    /// What kind of thing was wanted.
+    pub kind: Kind,
+    /// What was asked for.
+    pub name: String,
+    /// What was probably meant.
+    pub near: Option<String>,
+}
+
+impl std::fmt::Display for NotFound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let word = match self.kind {
+            Kind::Command => "Command",
+            Kind::Skill => "Skill",
+            Kind::Agent => "Agent",
+        };
+        write!(f, "{word} not found: \"{}\"", self.name)?;
+        match &self.near {
+            Some(near) => write!(f, " (did you mean \"{near}\"?)"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for NotFound {}
