@@ -1,6 +1,7 @@
 //! Commands, skills and agents from the folders of every provider, the embedded ones, and
 //! settings; each with where it comes from.
 
+pub mod arguments;
 mod builtin;
 mod discover;
 mod entity;

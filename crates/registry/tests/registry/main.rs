@@ -1,0 +1,6 @@
+//! The registry, from folders on disk to names.
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod hostile;
+mod providers;
+mod tree;
