@@ -69,7 +69,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "registry",
-        knows: &["event"],
+        knows: &["graph", "event"],
         must_not: "run anything, use the network, nor know QuickJS",
         packages: Packages::AllBut(&["tokio", "rquickjs", "hyper", "reqwest", "ureq", "anyhow"]),
         not_std: STARTING_AND_NETWORK,
