@@ -353,25 +353,3 @@ fn a_node_that_failed_and_was_skipped_has_changed_nothing() {
     let machine = play(graph, json!({"n": 1, "list": [1, 2]}), "start s#1[0]/w#1", table);
     assert_eq!(machine.newest().to_value()["n"], 1);
 }
-
-#[test]
-fn a_join_remembers_who_came_by_in_an_earlier_superstep() {
-    let graph = Graph::starting_at("s")
-        .node(work("s"))
-        .node(work("a"))
-        .node(work("b"))
-        .node(work("c"))
-        .node(work("end"))
-        .edge("s", "a")
-        .edge("s", "b")
-        .edge("b", "c")
-        .join(["a", "c"], "end");
-    let table = vec![
-        (done("s#1"), "start a#1; start b#1"),
-        (done("a#1"), ""),
-        (done("b#1"), "start c#1"),
-        (done("c#1"), "start end#1"),
-        (done("end#1"), "finish"),
-    ];
-    play(graph, json!({}), "start s#1", table);
-}
