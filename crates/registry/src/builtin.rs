@@ -43,6 +43,31 @@ const SKILLS: &[(&str, &str)] = skills![
     "testing-anti-patterns",
 ];
 
+macro_rules! pages {
+    ($skill:literal: $($page:literal),* $(,)?) => {
+        &[$((
+            concat!("references/", $page, ".md"),
+            include_str!(concat!("../../../assets/skills/", $skill, "/references/", $page, ".md")),
+        )),*]
+    };
+}
+
+/// The reference pages of `prompt-engineer`.
+const PROMPT_ENGINEER: &[(&str, &str)] = pages!["prompt-engineer":
+    "structure",
+    "examples",
+    "reasoning-and-chains",
+    "output-formats",
+    "long-context",
+    "agents-and-tools",
+    "evaluation",
+];
+
+/// The pages that belong to a skill, by their paths beside it.
+pub(crate) fn pages(skill: &str) -> &'static [(&'static str, &'static str)] {
+    if skill == "prompt-engineer" { PROMPT_ENGINEER } else { &[] }
+}
+
 /// All of them.
 pub(crate) fn all() -> Vec<Entity> {
     let agents = AGENTS.iter().map(|(name, text)| (Kind::Agent, *name, *text));
@@ -66,7 +91,7 @@ fn entity(kind: Kind, name: &str, text: &'static str) -> Option<Entity> {
 
 #[cfg(test)]
 mod tests {
-    use super::{AGENTS, SKILLS, all};
+    use super::{AGENTS, SKILLS, all, pages};
     use crate::entity::{Kind, Prompt};
     use crate::frontmatter;
 
@@ -87,6 +112,12 @@ mod tests {
             assert_eq!(takes_arguments, usize::from(entity.kind == Kind::Skill), "{}", entity.name);
         }
         let aliases = |name: &str| all.iter().find(|e| e.name == name).unwrap().aliases.clone();
+        let Some(engineer) = all.iter().find(|e| e.name == "prompt-engineer") else { panic!() };
+        let Prompt::Embedded(prompt) = engineer.prompt else { panic!() };
+        for (path, text) in pages("prompt-engineer") {
+            assert!(prompt.contains(&format!("`{path}`")) && text.len() > 1_000, "{path}");
+        }
+        assert_eq!(prompt.matches("`references/").count(), pages("prompt-engineer").len());
         assert_eq!(aliases("commit"), ["ci"]);
         assert_eq!(aliases("research-codebase"), ["research"]);
     }

@@ -8,6 +8,7 @@ mod entity;
 mod files;
 mod finding;
 pub mod frontmatter;
+mod names;
 mod normal;
 mod opencode;
 mod parse;
@@ -16,6 +17,7 @@ mod registry;
 
 pub use entity::{Arguments, Entity, Kind, Origin, Prompt, Provider, Scope};
 pub use finding::{Finding, Severity};
+pub use names::{Class, Named, Names, Shadowed, Unknown, instead_of};
 pub use normal::{Family, Model, Tools};
 pub use places::Folders;
 pub use registry::{NotFound, Registry};

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::entity::Provider;
+
 /// A model, as it was written and what is meant by it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
@@ -48,6 +50,19 @@ impl Model {
             .into_iter()
             .find(|family| words().any(|word| word == family.name()));
         (!raw.is_empty()).then(|| Self { raw: raw.to_owned(), family })
+    }
+
+    /// What a backend is told when this stands in a file of a provider; nothing where it has to
+    /// choose itself. A name that only the provider's own backend understands is told to no other.
+    pub fn on(&self, backend: &str, provider: Provider) -> Option<&str> {
+        match self.family {
+            Some(Family::Inherit) => None,
+            _ if backend == provider.name() => Some(&self.raw),
+            Some(family @ (Family::Opus | Family::Sonnet | Family::Haiku)) => Some(family.name()),
+            // Ours are for every backend.
+            None if provider == Provider::Atomic => Some(&self.raw),
+            None => None,
+        }
     }
 }
 

@@ -27,16 +27,34 @@ pub struct Folders {
     pub project: PathBuf,
     /// The user's home folder, when there is one.
     pub home: Option<PathBuf>,
+    /// The user's folder for everything of ours; `.atomic` in the home folder unless it is moved.
+    pub own: Option<PathBuf>,
 }
 
 impl Folders {
+    /// The folders of a project, and of a user with this home folder.
+    pub fn of(project: PathBuf, home: Option<PathBuf>) -> Self {
+        let own = home.as_ref().map(|home| home.join(".atomic"));
+        Self { project, home, own }
+    }
+
     /// Every folder, the nearest first and inside a scope in the order of providers.
     pub(crate) fn places(&self) -> Vec<Place> {
         let mut places = vec![];
+        // A folder of ours inside the project is the project's.
+        let own = self.own.as_deref().filter(|own| !is_same(own, &self.project.join(".atomic")));
         for (scope, root) in self.roots() {
             for provider in Provider::ALL {
-                for base in bases(provider, scope) {
-                    let base = root.join(base);
+                let bases: Vec<PathBuf> = match (provider, scope) {
+                    (Provider::Atomic, Scope::User) => {
+                        own.map(Path::to_owned).into_iter().collect()
+                    }
+                    _ => bases(provider, scope)
+                        .iter()
+                        .filter_map(|base| Some(root.as_ref()?.join(base)))
+                        .collect(),
+                };
+                for base in bases {
                     for (kind, name) in names(provider) {
                         let folder = base.join(name);
                         places.push(Place { scope, provider, kind: *kind, folder });
@@ -51,6 +69,7 @@ impl Folders {
     pub(crate) fn config_files(&self) -> Vec<ConfigFile> {
         let mut files = vec![];
         for (scope, root) in self.roots() {
+            let Some(root) = root else { continue };
             let folders: &[&str] = match scope {
                 Scope::Project => &["", ".opencode"],
                 Scope::User => &[".config/opencode", ".opencode"],
@@ -67,15 +86,13 @@ impl Folders {
     }
 
     /// The roots by scope. A home folder that is the project is read once, as the project.
-    fn roots(&self) -> Vec<(Scope, PathBuf)> {
-        let mut roots = vec![(Scope::Project, self.project.clone())];
-        if let Some(home) = &self.home {
-            if !is_same(home, &self.project) {
-                roots.push((Scope::User, home.clone()));
-            }
-            roots.push((Scope::Managed, home.join(".atomic")));
-        }
-        roots
+    fn roots(&self) -> [(Scope, Option<PathBuf>); 3] {
+        let home = self.home.clone().filter(|home| !is_same(home, &self.project));
+        [
+            (Scope::Project, Some(self.project.clone())),
+            (Scope::User, home),
+            (Scope::Managed, self.own.clone()),
+        ]
     }
 }
 
@@ -86,11 +103,11 @@ fn is_same(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// The folders of a provider below a root.
+/// The folders of a provider below a root. Our own of a user is a root itself.
 fn bases(provider: Provider, scope: Scope) -> &'static [&'static str] {
     match (provider, scope) {
-        (_, Scope::BuiltIn) | (Provider::Atomic, Scope::Managed) => &[],
-        (Provider::Atomic, Scope::Project | Scope::User) => &[".atomic"],
+        (_, Scope::BuiltIn) | (Provider::Atomic, Scope::User | Scope::Managed) => &[],
+        (Provider::Atomic, Scope::Project) => &[".atomic"],
         (Provider::Claude, _) => &[".claude"],
         (Provider::OpenCode, Scope::User) => &[".opencode", ".config/opencode"],
         (Provider::OpenCode, Scope::Project | Scope::Managed) => &[".opencode"],

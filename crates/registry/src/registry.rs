@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use atomic_graph::check::nearest;
 
 use crate::discover::discover;
-use crate::entity::{Entity, Kind, Prompt, Provider};
+use crate::entity::{Entity, Kind, Prompt, Provider, Scope};
 use crate::finding::Finding;
 use crate::places::Folders;
 use crate::{builtin, files, frontmatter};
@@ -29,6 +29,11 @@ impl Registry {
         Self::of(found.entities, found.findings)
     }
 
+    /// What ships with the program, and nothing else.
+    pub fn embedded() -> Self {
+        Self::of(builtin::all(), vec![])
+    }
+
     fn of(mut entities: Vec<Entity>, findings: Vec<Finding>) -> Self {
         // Files of one folder stay in their order: the first of two with one name is meant.
         entities.sort_by(|a, b| {
@@ -49,6 +54,8 @@ impl Registry {
                 registry.names.entry((entity.kind, alias.to_lowercase())).or_insert(index);
             }
         }
+        let doubles: Vec<Finding> = registry.replaced().filter_map(double).collect();
+        registry.findings.extend(doubles);
         registry
     }
 
@@ -75,14 +82,24 @@ impl Registry {
         self.entities.iter().enumerate().filter(is_meant).map(|(_, entity)| entity)
     }
 
+    /// Those that are not meant by their names, each with the one that is.
+    pub fn replaced(&self) -> impl Iterator<Item = (&Entity, &Entity)> {
+        self.entities.iter().enumerate().filter_map(|(index, entity)| {
+            let meant = *self.names.get(&(entity.kind, entity.name.to_lowercase()))?;
+            Some((entity, self.entities.get(meant).filter(|_| meant != index)?))
+        })
+    }
+
     /// Those that one hides: of the same kind and name, farther away.
     pub fn overridden<'s>(&'s self, entity: &'s Entity) -> impl Iterator<Item = &'s Entity> {
-        let is_other = move |other: &&Entity| {
-            other.kind == entity.kind
-                && other.name.eq_ignore_ascii_case(&entity.name)
-                && other.origin != entity.origin
-        };
-        self.entities.iter().filter(is_other)
+        let of_it = move |(_, meant): &(&Entity, &Entity)| std::ptr::eq(*meant, entity);
+        self.replaced().filter(of_it).map(|(replaced, _)| replaced)
+    }
+
+    /// The files that belong to an entity of ours, by their paths beside it; somebody else's are
+    /// where its own file is.
+    pub fn pages(&self, entity: &Entity) -> &'static [(&'static str, &'static str)] {
+        if entity.origin.scope == Scope::BuiltIn { builtin::pages(&entity.name) } else { &[] }
     }
 
     /// How many there are of each kind from one provider, hidden by others or not.
@@ -110,6 +127,20 @@ impl Registry {
             }
         }
     }
+}
+
+/// Two of one folder with one name: nobody could say which is meant.
+fn double((entity, meant): (&Entity, &Entity)) -> Option<Finding> {
+    let place = |entity: &Entity| (entity.origin.scope, entity.origin.provider);
+    let path = entity.origin.path.as_ref().filter(|_| place(entity) == place(meant))?;
+    let other = meant.origin.path.clone().unwrap_or_default();
+    let message = format!(
+        "the {} `{}` is also in {}, which is used",
+        entity.kind.word(),
+        entity.name,
+        other.display()
+    );
+    Some(Finding::skipped(path, message, "give one of them another name"))
 }
 
 /// A name that nothing has.

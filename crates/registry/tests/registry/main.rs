@@ -2,5 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod hostile;
+mod names;
 mod providers;
 mod tree;

@@ -35,7 +35,7 @@ impl Tree {
     }
 
     pub(crate) fn folders(&self) -> Folders {
-        Folders { project: self.path("project"), home: Some(self.path("home")) }
+        Folders::of(self.path("project"), Some(self.path("home")))
     }
 
     pub(crate) fn registry(&self) -> Registry {
