@@ -33,10 +33,14 @@ pub(crate) enum Command {
     Answer(AnswerArgs),
     /// Make a new session from the beginning of another one, up to a finished step
     Fork(ForkArgs),
-    /// Find everything that is wrong with a workflow, before it runs
+    /// Find everything that is wrong with workflows, commands, skills and agents, before they run
     Check(CheckArgs),
     /// Draw a workflow, or a run of one
     Graph(GraphArgs),
+    /// List everything that can be called by name: commands, workflows, skills, agents
+    List(ListArgs),
+    /// Show what a name means: where it comes from, what it overrides, its prompt
+    Show(ShowArgs),
     /// List sessions, or show one
     Sessions(SessionsArgs),
 }
@@ -44,9 +48,46 @@ pub(crate) enum Command {
 /// Arguments of `check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// Workflows to check: files or names [default: every workflow there is]
-    #[arg(value_name = "FILE|WORKFLOW")]
-    pub(crate) workflows: Vec<String>,
+    /// What to check: files or names [default: everything there is]
+    #[arg(value_name = "FILE|NAME")]
+    pub(crate) what: Vec<String>,
+}
+
+/// Arguments of `list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Only these
+    #[arg(value_enum, value_name = "KIND")]
+    pub(crate) sort: Option<Sort>,
+    /// Also those that are marked as hidden
+    #[arg(long, short)]
+    pub(crate) all: bool,
+    /// Print each as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Say what was read from the folders of each provider
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+}
+
+/// What can be listed, in the order in which it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum Sort {
+    /// Commands, those of the chat too
+    Commands,
+    /// Workflows
+    Workflows,
+    /// Skills
+    Skills,
+    /// Agents
+    Agents,
+}
+
+/// Arguments of `show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// A name, such as `commit`, or with its kind, such as `agent:worker`
+    pub(crate) name: String,
 }
 
 /// Arguments of `graph`.
@@ -183,6 +224,9 @@ pub(crate) enum SessionsCommand {
 /// How to print what happens.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct OutputArgs {
+    /// Say what was read from the folders of each provider
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
     /// Print every fact as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,

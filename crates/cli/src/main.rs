@@ -1,11 +1,13 @@
 //! The `atomic` command: parse, wire up, print. It decides nothing else.
 
 mod args;
+mod catalog;
 mod commands;
 mod failure;
 mod home;
 mod load;
 mod paint;
+mod shelf;
 mod show;
 mod stage;
 
@@ -29,6 +31,8 @@ fn main() -> ExitCode {
         Command::Fork(args) => commands::fork::fork(&args),
         Command::Check(args) => commands::check::check(&args),
         Command::Graph(args) => commands::graph::graph(&args),
+        Command::List(args) => commands::list::list(&args),
+        Command::Show(args) => commands::show::show(&args),
         Command::Sessions(args) => match args.command {
             None | Some(SessionsCommand::List) => commands::sessions::list(),
             Some(SessionsCommand::Show { session }) => commands::sessions::show(&session),

@@ -14,6 +14,11 @@ pub(crate) fn complain(text: &str) {
     let _ = writeln!(std::io::stderr(), "{} {text}", style("error:").for_stderr().red().bold());
 }
 
+/// Prints something that is not what was asked for.
+pub(crate) fn aside(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{}", style(text).for_stderr().dim());
+}
+
 /// The mark of a task or step by how it stands.
 pub(crate) fn mark(status: &str) -> String {
     match status {

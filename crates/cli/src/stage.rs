@@ -6,6 +6,7 @@ use std::sync::Arc;
 use atomic_backend::Backend;
 use atomic_backend::guard::Guard;
 use atomic_backend::script::{Script, ScriptBackend};
+use atomic_registry::Registry;
 use atomic_runner::{Clock, Stage};
 use atomic_session::{Disk, RealDisk};
 
@@ -19,13 +20,17 @@ pub(crate) fn disk() -> Arc<dyn Disk> {
 }
 
 /// What a run with this backend acts with.
-pub(crate) fn stage(backend: &str, script: Option<&Path>) -> Result<Stage, Failure> {
+pub(crate) fn stage(
+    backend: &str,
+    script: Option<&Path>,
+    registry: Arc<Registry>,
+) -> Result<Stage, Failure> {
     let guard = Guard::from_current_exe();
     let disk = disk();
     Ok(Stage {
         clock: clock(),
         backend: backend_by_name(backend, script, &guard)?,
-        entries: atomic_runner::Entries::default(),
+        registry,
         index: home::index(&disk),
         holder: holder(),
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -188,7 +188,7 @@ fn read_one(candidate: &Candidate, place: &Place, findings: &mut Vec<Finding>) -
     };
     let explains = EXPLANATIONS.iter().any(|word| candidate.name.eq_ignore_ascii_case(word));
     if document.head.is_empty() && explains {
-        findings.push(Finding::skipped(path, "it has no head, so it explains the folder", ""));
+        findings.push(Finding::aside(path, "it has no head, so it explains the folder"));
         return None;
     }
     for oddity in document.oddities {

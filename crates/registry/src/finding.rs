@@ -25,12 +25,19 @@ pub enum Severity {
     Skipped,
     /// It is read all the same.
     Odd,
+    /// It is left out, and that is as it should be.
+    Aside,
 }
 
 impl Finding {
     /// A file that is left out.
     pub(crate) fn skipped(path: &Path, message: impl Into<String>, remedy: &str) -> Self {
         Self::new(Severity::Skipped, path, message, remedy)
+    }
+
+    /// A file that is left out as its author wants.
+    pub(crate) fn aside(path: &Path, message: impl Into<String>) -> Self {
+        Self::new(Severity::Aside, path, message, "")
     }
 
     /// A file that is read all the same.
@@ -57,7 +64,7 @@ impl fmt::Display for Finding {
             write!(f, ":{line}")?;
         }
         let what = match self.severity {
-            Severity::Skipped => "left out: ",
+            Severity::Skipped | Severity::Aside => "left out: ",
             Severity::Odd => "",
         };
         write!(f, ": {what}{}", self.message)?;

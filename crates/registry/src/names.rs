@@ -80,7 +80,9 @@ pub struct Shadowed<'n> {
 impl Shadowed<'_> {
     /// What to type instead.
     pub fn reach(&self) -> String {
-        format!("/{}:{}", self.loser.class.word(), self.name)
+        // With its class in front, a name means the first of that class.
+        let name = if self.winner.class == self.loser.class { &self.loser.name } else { self.name };
+        format!("/{}:{name}", self.loser.class.word())
     }
 }
 
@@ -95,7 +97,7 @@ impl fmt::Display for Shadowed<'_> {
 /// Every name there is, and what it means.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    /// By class and name.
+    /// By class, the nearer first.
     all: Vec<Named>,
     /// By name or other name in lower case: the one that is meant.
     meant: BTreeMap<String, usize>,
@@ -116,7 +118,8 @@ impl Names {
         });
         let mut all: Vec<Named> =
             built_in_commands().chain(workflows).chain(entities).map(with_usual_hint).collect();
-        all.sort_by(|a, b| (a.class, &a.name).cmp(&(b.class, &b.name)));
+        // Inside a class they come as they were given: the nearer first.
+        all.sort_by_key(|named| named.class);
         let (mut meant, mut inside) = (BTreeMap::new(), BTreeMap::new());
         for (index, named) in all.iter().enumerate() {
             let name = named.name.to_lowercase();
@@ -134,8 +137,10 @@ impl Names {
     }
 
     /// All of them, by class and name; hidden ones too.
-    pub fn all(&self) -> &[Named] {
-        &self.all
+    pub fn all(&self) -> Vec<&Named> {
+        let mut all: Vec<&Named> = self.all.iter().collect();
+        all.sort_by(|a, b| (a.class, &a.name).cmp(&(b.class, &b.name)));
+        all
     }
 
     /// What is meant by a name, another name, or one with its class as in `agent:worker`, in any
@@ -178,9 +183,9 @@ impl Names {
             is_exact || is_like
         };
         let mut found: Vec<&Named> = self.all.iter().filter(fits).collect();
-        found.sort_by_key(|named| {
+        found.sort_by_cached_key(|named| {
             let is_exact = exact == Some((named.class, &named.name));
-            (!is_exact, named.class, !begins(&named.name))
+            (!is_exact, named.class, !begins(&named.name), &named.name)
         });
         found
     }

@@ -117,7 +117,7 @@ pub(crate) fn entity(
         fields: head.into_iter().map(|(key, value)| (spelled(&key), value)).collect(),
     };
     if head.fields.get("disable") == Some(&Value::Bool(true)) {
-        findings.push(Finding::skipped(&path, "it says `disable: true`", ""));
+        findings.push(Finding::aside(&path, "it says `disable: true`"));
         return None;
     }
     let given = head.text("name", findings).unwrap_or_else(|| found.name.clone());

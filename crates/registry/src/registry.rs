@@ -1,6 +1,7 @@
 //! Everything that can be called by name, and how it is found.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use atomic_graph::check::nearest;
 
@@ -68,10 +69,14 @@ impl Registry {
     /// Finds one; the error says what was probably meant.
     pub fn get(&self, kind: Kind, name: &str) -> Result<&Entity, NotFound> {
         self.find(kind, name).ok_or_else(|| {
-            let known = self.names.keys().filter(|(known, _)| *known == kind);
-            let near = nearest(name, known.map(|(_, name)| name.as_str())).map(str::to_owned);
+            let near = nearest(name, self.names(kind)).map(str::to_owned);
             NotFound { kind, name: name.to_owned(), near }
         })
+    }
+
+    /// Every name and other name of a kind, in lower case.
+    pub fn names(&self, kind: Kind) -> impl Iterator<Item = &str> {
+        self.names.keys().filter(move |(of, _)| *of == kind).map(|(_, name)| name.as_str())
     }
 
     /// Those that are meant by their names, by kind and name; hidden ones too.
@@ -80,6 +85,11 @@ impl Registry {
             self.names.get(&(entity.kind, entity.name.to_lowercase())) == Some(index)
         };
         self.entities.iter().enumerate().filter(is_meant).map(|(_, entity)| entity)
+    }
+
+    /// Every file something was read from, whether its name means it or not.
+    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.entities.iter().filter_map(|entity| entity.origin.path.as_ref())
     }
 
     /// Those that are not meant by their names, each with the one that is.
@@ -102,12 +112,12 @@ impl Registry {
         if entity.origin.scope == Scope::BuiltIn { builtin::pages(&entity.name) } else { &[] }
     }
 
-    /// How many there are of each kind from one provider, hidden by others or not.
-    pub fn count(&self, provider: Provider, kind: Kind) -> usize {
+    /// How many there are of a kind in the folders of a provider, or among the built-in ones,
+    /// hidden by others or not.
+    pub fn count(&self, provider: Option<Provider>, kind: Kind) -> usize {
         let is_one = |entity: &&Entity| {
-            entity.kind == kind
-                && entity.origin.provider == provider
-                && entity.origin.path.is_some()
+            let from = entity.origin.path.as_ref().map(|_| entity.origin.provider);
+            entity.kind == kind && from == provider
         };
         self.entities.iter().filter(is_one).count()
     }

@@ -10,6 +10,7 @@ use atomic_workflow::{
 };
 use serde_json::json;
 
+use crate::entities::Script;
 use crate::perform::{AgentJob, Job, Parse, Task};
 use crate::question::Asker;
 use crate::run::Run;
@@ -89,8 +90,7 @@ impl Run {
                 Begun::Job(Job::Agent(Box::new(self.agent_job(step, *how, action)?)))
             }
             Action::Entry(entry) => {
-                let action = self.entry_prompt(step, &entry)?;
-                Begun::Job(Job::Agent(Box::new(self.agent_job(step, *how, action)?)))
+                Begun::Job(Job::Agent(Box::new(self.entry_job(step, *how, &entry)?)))
             }
             Action::Shell(shell) => {
                 let command = match &shell.command {
@@ -162,17 +162,18 @@ impl Run {
     }
 
     /// The prompt of a skill or command, as a turn of its own.
-    fn entry_prompt(&self, step: &StepId, entry: &Entry) -> Result<AgentAction, StepError> {
+    fn entry_job(&self, step: &StepId, how: How, entry: &Entry) -> Result<AgentJob, StepError> {
         let view = self.machine.view(step).unwrap_or_default();
         let args = self.text(step, &view, &entry.args)?;
-        let prompt = self.stage.entries.prompt(entry.kind, &entry.name, &args);
-        let prompt = prompt.map_err(|message| StepError::new("misconfigured", message))?;
+        let Script { prompt, model } = self.entry(entry.kind, &entry.name, &args)?;
         // Braces in somebody's prompt are not ours to fill.
-        Ok(AgentAction {
+        let action = AgentAction {
             instructions: Some(String::new()),
             fresh: true,
             ..AgentAction::new(entry.name.as_str(), Text::Verbatim(prompt))
-        })
+        };
+        let job = self.agent_job(step, how, action)?;
+        Ok(AgentJob { model, ..job })
     }
 
     /// A conversation answers one at a time: an agent that comes while its lane's is in use has
@@ -245,15 +246,9 @@ impl Run {
         action: AgentAction,
     ) -> Result<AgentJob, StepError> {
         let state = self.machine.view(step).unwrap_or_default();
-        let system_prompt = match &action.instructions {
-            Some(own) => own.clone(),
-            None => atomic_workflow::agents::find(action.agent.as_str())
-                .ok_or_else(|| {
-                    let message = format!("Agent not found: {}", action.agent);
-                    StepError::new("misconfigured", message)
-                })?
-                .prompt()
-                .to_owned(),
+        let Script { prompt: system_prompt, model } = match &action.instructions {
+            Some(own) => Script { prompt: own.clone(), model: None },
+            None => self.persona(action.agent.as_str())?,
         };
         let parse = match action.parse.as_ref().map(|id| (id, self.workflow.functions.find(id))) {
             None => None,
@@ -267,6 +262,7 @@ impl Run {
         Ok(AgentJob {
             prompt: self.text(step, &state, &action.prompt)? + &self.instructions(),
             system_prompt,
+            model,
             agent: action.agent,
             shared: !action.fresh,
             questions: action.questions,

@@ -11,7 +11,7 @@ mod book;
 mod ceiling;
 mod certificate;
 mod commit;
-mod entries;
+mod entities;
 mod evaluate;
 mod fork;
 mod front;
@@ -31,7 +31,6 @@ mod task_file;
 mod timer;
 
 pub use certificate::{planned, refuse_too_many};
-pub use entries::Entries;
 pub use fork::{Fork, ForkRequest, ForkTools, SetKey, fork};
 pub use front::{Show, Shown};
 pub use gates::found_gates;

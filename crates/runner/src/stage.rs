@@ -6,10 +6,9 @@ use std::sync::Arc;
 use atomic_backend::Backend;
 use atomic_backend::guard::Guard;
 use atomic_event::Moment;
+use atomic_registry::Registry;
 use atomic_session::{Disk, Index};
 use jiff::Timestamp;
-
-use crate::entries::Entries;
 
 /// Says what time it is.
 pub trait Clock: Send + Sync {
@@ -38,8 +37,8 @@ pub struct Stage {
     pub backend: Arc<dyn Backend>,
     /// What stands between us and every process.
     pub guard: Guard,
-    /// The skills and commands a workflow can run.
-    pub entries: Entries,
+    /// The agents, skills and commands a workflow can name.
+    pub registry: Arc<Registry>,
     /// The list of all sessions, where there is a home folder for it.
     pub index: Option<Arc<Index>>,
     /// Who we are, for those who find the session locked.

@@ -7,7 +7,6 @@
 extern crate self as atomic_workflow;
 
 mod action;
-pub mod agents;
 pub mod build;
 pub mod builtin;
 mod capabilities;

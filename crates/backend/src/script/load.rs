@@ -9,7 +9,7 @@ use atomic_event::{AgentName, Choice, ConversationId, Question, Usage};
 use super::wire::{
     AskEntry, Content, EditEntry, Entry, FailEntry, InsidePath, ScriptFile, TurnEntry, UsageEntry,
 };
-use crate::BackendError;
+use crate::{BackendError, OpenRequest};
 
 /// Canned turns, ready to be played.
 #[derive(Clone, Debug)]
@@ -41,6 +41,8 @@ pub enum FileSource {
 #[derive(Debug)]
 pub(super) struct CannedTurn {
     agent: Option<AgentName>,
+    system: Vec<String>,
+    model: Option<String>,
     prompt: Vec<String>,
     absent: Vec<String>,
     conversation: Option<ConversationId>,
@@ -90,11 +92,12 @@ impl Script {
     /// The first turn that fits; the error quotes the prompt.
     pub(super) fn turn_for(
         &self,
-        agent: &AgentName,
+        request: &OpenRequest,
         conversation: &ConversationId,
         prompt: &str,
     ) -> Result<Arc<CannedTurn>, BackendError> {
-        let fits = |turn: &&Arc<CannedTurn>| turn.fits(agent, conversation, prompt);
+        let agent = &request.agent;
+        let fits = |turn: &&Arc<CannedTurn>| turn.fits(request, conversation, prompt);
         self.turns.iter().find(fits).cloned().ok_or_else(|| {
             BackendError::Misconfigured(format!(
                 "script: {} has no turn for the agent `{agent}` and the prompt {:?}; \
@@ -149,6 +152,8 @@ impl CannedTurn {
         let actions: Result<Vec<_>, _> = entry.actions.into_iter().map(action).collect();
         Ok(Self {
             agent: entry.agent.map(AgentName::from),
+            system: entry.system,
+            model: entry.model,
             prompt: entry.prompt,
             absent: entry.absent,
             conversation: entry.conversation.map(ConversationId::from),
@@ -157,8 +162,10 @@ impl CannedTurn {
     }
 
     /// Looks only at what a real program would see, so that a restart changes nothing.
-    fn fits(&self, agent: &AgentName, conversation: &ConversationId, prompt: &str) -> bool {
-        self.agent.as_ref().is_none_or(|wanted| wanted == agent)
+    fn fits(&self, request: &OpenRequest, conversation: &ConversationId, prompt: &str) -> bool {
+        self.agent.as_ref().is_none_or(|wanted| *wanted == request.agent)
+            && self.model.as_ref().is_none_or(|wanted| Some(wanted) == request.model.as_ref())
+            && self.system.iter().all(|part| request.system_prompt.contains(part))
             && self.conversation.as_ref().is_none_or(|wanted| wanted == conversation)
             && self.prompt.iter().all(|part| prompt.contains(part))
             && !self.absent.iter().any(|part| prompt.contains(part))

@@ -7,6 +7,8 @@
 //!
 //! [[turn]]                             # the first turn that fits the prompt is played
 //! agent = "worker"                     # for this agent only
+//! system = ["You carry out"]           # all of these are in what it is told to be
+//! model = "opus"                       # for this model only
 //! prompt = ["Task #4:", "lib.rs"]      # all of these are in the prompt
 //! absent = ["earlier attempt"]         # none of these is
 //! conversation = "script-1"            # in this conversation only
@@ -34,8 +36,8 @@
 //!                                      # context_overflow, login
 //! ```
 //!
-//! Only what a real program would see decides which turn is played: agent, prompt and
-//! conversation id. There are no counters, so a restart changes nothing; and a turn that was cut
+//! Only what a real program would see decides which turn is played: agent, system prompt,
+//! model, prompt and conversation id. There are no counters, so a restart changes nothing; and a turn that was cut
 //! short and is played again leaves the same files as one that was played once.
 
 mod files;
@@ -168,7 +170,7 @@ impl ScriptConversation {
             *current = Some(Current { interrupt: Arc::clone(&interrupt), asked: None });
         }
         let request = &self.shared.request;
-        let turn = self.shared.script.turn_for(&request.agent, &self.shared.id, prompt);
+        let turn = self.shared.script.turn_for(request, &self.shared.id, prompt);
         let (sender, receiver) = mpsc::channel(EVENTS);
         let task = perform(Arc::clone(&self.shared), turn, sender, interrupt);
         *lock(&self.task) = Some(tokio::spawn(task));

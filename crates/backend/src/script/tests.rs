@@ -113,7 +113,7 @@ fn a_mistake_in_the_file_is_named_with_its_place() {
         &doing("fail = \"explode\""),
         &doing("ask = { question = \"?\", options = [{ lable = \"A\" }] }"),
     ]), @r"
-    the embedded script:2:1: unknown key `agnet`, expected one of `agent`, `prompt`, `absent`, `conversation`, `do`
+    the embedded script:2:1: unknown key `agnet`, expected one of `agent`, `system`, `model`, `prompt`, `absent`, `conversation`, `do`
     the embedded script:1:8: unclosed array table, expected `]`
     the embedded script:1:1: missing key `turn`
     the embedded script:3:1: unknown key `sya`, expected one of `say`, `pause_ms`, `write`, `edit`, `delete`, `run`, `ask`, `usage`, `fail`
@@ -146,7 +146,7 @@ fn the_same_mistakes_are_found_in_json() {
     ];
     let problems = scripts.map(|text| problem(text, Format::Json));
     insta::assert_snapshot!(problems.join("\n"), @r"
-    the embedded script:3:13: unknown key `agnet`, expected one of `agent`, `prompt`, `absent`, `conversation`, `do`
+    the embedded script:3:13: unknown key `agnet`, expected one of `agent`, `system`, `model`, `prompt`, `absent`, `conversation`, `do`
     the embedded script:2:12: expected value
     the embedded script:2:31: the path `../x` leads out of the workspace; write it relative to the workspace and without `..`
     the embedded script:2:38: an entry of `do` does several things; give each its own entry
@@ -231,6 +231,32 @@ async fn the_first_turn_that_fits_is_played() {
             let events = events(conversation.as_ref(), prompt).await;
             assert_eq!(end(&events), expected, "for {prompt:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_turn_is_chosen_by_what_the_agent_is_told_to_be_and_by_its_model() {
+    let backend = toml(
+        r#"
+        turn = [
+            { system = ["who", "what"], do = [{ say = "by system prompt" }] },
+            { model = "opus", do = [{ say = "by model" }] },
+            { do = [{ say = "otherwise" }] },
+        ]
+        "#,
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let opus = || Some("opus".to_owned());
+    for (system, model, expected) in [
+        ("what and who", opus(), "by system prompt"),
+        ("who", opus(), "by model"),
+        ("who", Some("sonnet".to_owned()), "otherwise"),
+        ("", None, "otherwise"),
+    ] {
+        let system_prompt = system.to_owned();
+        let request = OpenRequest { system_prompt, model, ..request(folder.path()) };
+        let conversation = backend.open(request).await.unwrap();
+        assert_eq!(end(&events(conversation.as_ref(), "Go").await), expected);
     }
 }
 

@@ -20,6 +20,9 @@ pub(super) struct ScriptFile {
 struct RawTurn {
     agent: Option<String>,
     #[serde(default)]
+    system: Vec<String>,
+    model: Option<String>,
+    #[serde(default)]
     prompt: Vec<String>,
     #[serde(default)]
     absent: Vec<String>,
@@ -33,6 +36,8 @@ struct RawTurn {
 #[serde(try_from = "RawTurn")]
 pub(super) struct TurnEntry {
     pub(super) agent: Option<String>,
+    pub(super) system: Vec<String>,
+    pub(super) model: Option<String>,
     pub(super) prompt: Vec<String>,
     pub(super) absent: Vec<String>,
     pub(super) conversation: Option<String>,
@@ -46,8 +51,8 @@ impl TryFrom<RawTurn> for TurnEntry {
         nothing_follows_a_failure(&raw.actions)?;
         no_file_is_also_a_folder(&raw.actions)?;
         edits_are_not_overwritten(&raw.actions)?;
-        let RawTurn { agent, prompt, absent, conversation, actions } = raw;
-        Ok(Self { agent, prompt, absent, conversation, actions })
+        let RawTurn { agent, system, model, prompt, absent, conversation, actions } = raw;
+        Ok(Self { agent, system, model, prompt, absent, conversation, actions })
     }
 }
 

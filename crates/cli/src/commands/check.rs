@@ -1,33 +1,117 @@
-//! `atomic check`: everything that is wrong with a workflow, before it runs.
+//! `atomic check`: everything that is wrong with a workflow, a command, a skill or an agent,
+//! before it runs.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use atomic_registry::{Class, Finding, Severity};
+use atomic_workflow::descriptor::Library as _;
+
 use crate::args::CheckArgs;
+use crate::catalog::Catalog;
 use crate::failure::Failure;
-use crate::{load, paint};
+use crate::paint;
+
+/// What is wrong with something, as it is shown.
+struct Report {
+    errors: Vec<String>,
+    warnings: Vec<String>,
+}
 
 pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
-    let all = load::names();
-    let workflows = if args.workflows.is_empty() { &all } else { &args.workflows };
+    let catalog = Catalog::here()?;
     let mut broken = 0;
-    for text in workflows {
-        let loaded = match load::load(text) {
-            Ok(loaded) => loaded,
-            Err(failure) => {
-                broken += 1;
-                paint::complain(&failure.to_string());
-                continue;
-            }
-        };
-        for problem in loaded.errors.iter().chain(&loaded.warnings) {
-            paint::line(problem);
+    let mut tell = |what: &str, report: Result<Report, Failure>| match report {
+        Ok(Report { errors, warnings }) => {
+            errors.iter().chain(&warnings).for_each(|problem| paint::line(problem));
+            paint::line(&format!("{what}: {}", verdict(errors.len(), warnings.len())));
+            broken += usize::from(!errors.is_empty());
         }
-        if !loaded.errors.is_empty() {
+        Err(failure) => {
+            paint::complain(&failure.to_string());
             broken += 1;
         }
-        paint::line(&format!("{text}: {}", verdict(loaded.errors.len(), loaded.warnings.len())));
+    };
+    for text in &args.what {
+        tell(text, checked(&catalog, text));
+    }
+    if args.what.is_empty() {
+        for name in catalog.shelf.names() {
+            tell(&name, workflow(&catalog, &name));
+        }
+        tell("commands, skills and agents", Ok(Report::of(catalog.registry.findings.iter())));
     }
     Ok(if broken == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn checked(catalog: &Catalog, text: &str) -> Result<Report, Failure> {
+    let is_prompt =
+        Path::new(text).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("md"));
+    if is_prompt {
+        return file(catalog, Path::new(text));
+    }
+    let not_a_workflow = match workflow(catalog, text) {
+        Ok(report) => return Ok(report),
+        Err(failure) => failure,
+    };
+    let names = catalog.names();
+    match names.find(text).map(|named| (named.class, &named.name)) {
+        Some((Class::Workflow, name)) => workflow(catalog, name),
+        Some((Class::Entity(kind), name)) => {
+            let entity = catalog.registry.find(kind, name);
+            let path = entity.and_then(|entity| entity.origin.path.clone());
+            Ok(about(catalog, &path.unwrap_or_default()))
+        }
+        Some((Class::BuiltIn, _)) | None => Err(not_a_workflow),
+    }
+}
+
+fn workflow(catalog: &Catalog, text: &str) -> Result<Report, Failure> {
+    let loaded = catalog.load(text)?;
+    Ok(Report { errors: loaded.errors, warnings: loaded.warnings })
+}
+
+/// A file that should hold a command, a skill or an agent.
+fn file(catalog: &Catalog, path: &Path) -> Result<Report, Failure> {
+    let wanted = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let is_it = |known: &PathBuf| is_same(known, &wanted);
+    let is_known = catalog.registry.files().any(is_it)
+        || catalog.registry.findings.iter().any(|finding| is_it(&finding.path));
+    if is_known {
+        return Ok(about(catalog, &wanted));
+    }
+    Err(Failure::Failed(if path.exists() {
+        format!(
+            "{}: it is in none of the folders that are read\n  help: put agents into \
+             .atomic/agents, commands into .atomic/commands, skills into .atomic/skills/<name>/SKILL.md",
+            path.display()
+        )
+    } else {
+        format!("{}: there is no such file", path.display())
+    }))
+}
+
+fn about(catalog: &Catalog, path: &Path) -> Report {
+    let of_it = |finding: &&Finding| is_same(&finding.path, path);
+    Report::of(catalog.registry.findings.iter().filter(of_it))
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    one == other || one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|o| o == one))
+}
+
+impl Report {
+    fn of<'f>(findings: impl Iterator<Item = &'f Finding>) -> Self {
+        let (mut errors, mut warnings) = (vec![], vec![]);
+        for finding in findings {
+            match finding.severity {
+                Severity::Skipped => errors.push(finding.to_string()),
+                Severity::Odd => warnings.push(finding.to_string()),
+                Severity::Aside => {}
+            }
+        }
+        Self { errors, warnings }
+    }
 }
 
 fn verdict(errors: usize, warnings: usize) -> String {

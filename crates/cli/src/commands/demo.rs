@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
 
 use atomic_backend::script::{FileSource, Format, Script};
+use atomic_registry::Registry;
 use atomic_runner::{Outcome, Run, Settings, StartRequest};
 use atomic_workflow::builtin;
 
@@ -11,7 +13,7 @@ use super::run::{see_through, somebody_is_there};
 use crate::args::{DemoArgs, SettingsArgs};
 use crate::failure::{Failure, exit_code};
 use crate::show::timeline;
-use crate::{paint, stage};
+use crate::{catalog, paint, stage};
 
 /// The name by which a session remembers the script inside this binary.
 pub(crate) const EMBEDDED: &str = "embedded:demo";
@@ -66,7 +68,12 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
     require("git", "The demo keeps its work in a git repository. Install git and try again.")?;
     let script = args.script.clone().map(|path| std::path::absolute(&path).unwrap_or(path));
     let script = script.unwrap_or_else(|| PathBuf::from(EMBEDDED));
-    let stage = stage::stage("script", Some(&script))?;
+    // What the demo shows is the same for everybody.
+    let registry = Arc::new(Registry::embedded());
+    if args.output.verbose {
+        catalog::count(&registry);
+    }
+    let stage = stage::stage("script", Some(&script), registry)?;
     let workspace = make_folder(args.dir.as_deref())?;
     if !args.output.for_programs() {
         introduce(&workspace);

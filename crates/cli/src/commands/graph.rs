@@ -13,8 +13,9 @@ use console::Style;
 
 use super::resume::first_fact;
 use crate::args::{Format, GraphArgs};
+use crate::catalog::Catalog;
 use crate::failure::Failure;
-use crate::{load, paint, stage};
+use crate::{paint, stage};
 
 pub(crate) fn graph(args: &GraphArgs) -> Result<ExitCode, Failure> {
     let (graph, overlay) = drawn(&args.what)?;
@@ -42,7 +43,7 @@ pub(crate) fn graph(args: &GraphArgs) -> Result<ExitCode, Failure> {
 
 /// What is to be drawn: a workflow first, else a session.
 fn drawn(text: &str) -> Result<(Graph, Overlay), Failure> {
-    let not_a_workflow = match load::load(text) {
+    let not_a_workflow = match Catalog::here()?.load(text) {
         Ok(loaded) => {
             // A picture helps to see what is wrong, so errors do not keep it back.
             let graph = loaded.graph.ok_or_else(|| Failure::Failed(loaded.errors.join("\n")))?;

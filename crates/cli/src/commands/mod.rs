@@ -5,9 +5,11 @@ pub(crate) mod check;
 pub(crate) mod demo;
 pub(crate) mod fork;
 pub(crate) mod graph;
+pub(crate) mod list;
 pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod sessions;
+pub(crate) mod show;
 
 use std::path::PathBuf;
 

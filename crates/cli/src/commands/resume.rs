@@ -9,6 +9,7 @@ use atomic_session::Session;
 
 use super::run::{see_through, somebody_is_there};
 use crate::args::{OutputArgs, ResumeArgs, SettingsArgs};
+use crate::catalog::Catalog;
 use crate::failure::{Failure, exit_code};
 use crate::{load, stage};
 
@@ -28,7 +29,10 @@ pub(crate) fn resume_in(
     let mut known = newest_settings(&dir)?;
     let somebody = somebody_is_there(output);
     given.apply(&mut known, somebody);
-    let stage = stage::stage(created.backend.as_str(), known.script.as_deref())?;
+    let catalog = Catalog::of(&created.workspace);
+    catalog.introduce(output.verbose);
+    let (backend, script) = (created.backend.as_str(), known.script.as_deref());
+    let stage = stage::stage(backend, script, catalog.registry)?;
     let options = ResumeOptions { instruction, streams: output.modes() };
     let find = |_: &str| load::workflow_of(&created);
     let adjust = |settings: &mut Settings| given.apply(settings, somebody);

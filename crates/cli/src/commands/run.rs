@@ -13,8 +13,9 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::SendTimeoutError;
 
 use crate::args::{OutputArgs, RunArgs};
+use crate::catalog::Catalog;
 use crate::failure::{Failure, exit_code};
-use crate::{load, paint, show, stage};
+use crate::{catalog, paint, show, stage};
 
 /// Whether a person can see questions and answer them here.
 pub(crate) fn somebody_is_there(output: &OutputArgs) -> bool {
@@ -22,16 +23,17 @@ pub(crate) fn somebody_is_there(output: &OutputArgs) -> bool {
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
-    let workflow = load::workflow(&args.workflow)?;
-    let workspace = std::env::current_dir()
-        .map_err(|error| Failure::Failed(format!("the current folder cannot be used: {error}")))?;
+    let workspace = catalog::here()?;
+    let catalog = Catalog::of(&workspace);
+    catalog.introduce(args.output.verbose);
+    let workflow = catalog.workflow(&args.workflow)?;
     let mut settings = Settings::default();
     args.settings.apply(&mut settings, somebody_is_there(&args.output));
     if args.plan {
         return plan(&workflow, &args.prompt, &settings);
     }
     let prompt = read_prompt(&args.prompt, &workspace, &workflow.name)?;
-    let stage = stage::stage(&args.backend, settings.script.as_deref())?;
+    let stage = stage::stage(&args.backend, settings.script.as_deref(), catalog.registry)?;
     let request = StartRequest { workflow, prompt, workspace, model: args.model.clone(), settings };
     let ended = see_through(&args.output, || {
         Ok(Run::start_streaming(stage, request, &args.output.modes())?)

@@ -207,7 +207,8 @@ fn a_name_means_the_projects_workflow_then_the_users_then_the_built_in_one() {
     assert_eq!(said(&project, "ours"), "user");
     assert_eq!(said(&project, "./ours"), "file");
     let checked = project.env.run(["check"]);
-    let all = "mine: ok\nours: ok\nralph: ok\nsecond-opinion: ok\n";
+    let all = "mine: ok\nours: ok\nralph: ok\nsecond-opinion: ok\n\
+         commands, skills and agents: ok\n";
     assert_eq!((checked.code, checked.stdout.as_str()), (Some(0), all), "{checked:?}");
 }
 

@@ -36,6 +36,7 @@ mod output;
 mod plan;
 mod process;
 mod question;
+mod registry;
 mod scene;
 mod sharing;
 mod stream;

@@ -22,6 +22,8 @@ pub(crate) struct Scene {
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
     agent: String,
+    system: Vec<String>,
+    model: Option<String>,
     prompt: Vec<String>,
     absent: Vec<String>,
     actions: Vec<String>,
@@ -64,7 +66,26 @@ impl Scene {
 impl Turn {
     fn new(agent: &str, prompt: &[&str]) -> Self {
         let prompt = prompt.iter().map(|part| (*part).to_owned()).collect();
-        Self { agent: agent.to_owned(), prompt, absent: vec![], actions: vec![] }
+        Self {
+            agent: agent.to_owned(),
+            system: vec![],
+            model: None,
+            prompt,
+            absent: vec![],
+            actions: vec![],
+        }
+    }
+
+    /// Only for an agent that is told to be this.
+    pub(crate) fn system(mut self, part: &str) -> Self {
+        self.system.push(part.to_owned());
+        self
+    }
+
+    /// Only for this model.
+    pub(crate) fn model(mut self, model: &str) -> Self {
+        self.model = Some(model.to_owned());
+        self
     }
 
     /// Only when the prompt also has this.
@@ -85,9 +106,12 @@ impl Turn {
     }
 
     fn toml(&self) -> String {
+        let model = self.model.iter().map(|model| format!("model = {}\n", json!(model)));
         format!(
-            "[[turn]]\nagent = {}\nprompt = {}\nabsent = {}\ndo = [\n  {}\n]\n",
+            "[[turn]]\nagent = {}\n{}system = {}\nprompt = {}\nabsent = {}\ndo = [\n  {}\n]\n",
             json!(self.agent),
+            model.collect::<String>(),
+            json!(self.system),
             json!(self.prompt),
             json!(self.absent),
             self.actions.join(",\n  ")

@@ -35,6 +35,8 @@ const CONFLICTS: &[(&str, &str)] = &[
     ("project/.atomic/skills/deploy/SKILL.md", "---\ndescription: How\n---\nHow.\n"),
     ("project/.opencode/agents/deploy.md", "---\ndescription: Who\naliases: go\n---\nWho.\n"),
     ("project/.opencode/agents/commit.md", "---\ndescription: Who\n---\nWho.\n"),
+    ("home/.atomic/agents/aaa.md", "---\naliases: [who, zzz]\n---\nWho.\n"),
+    ("project/.claude/agents/zzz.md", "---\naliases: [who, aaa]\n---\nWho.\n"),
     ("home/.copilot/agents/theme.md", "---\ndescription: Who\n---\nWho.\n"),
 ];
 
@@ -63,6 +65,9 @@ fn the_first_kind_hides_the_others_and_each_can_be_reached() {
         ("/skill:ci", "skill:commit"),
         ("/agent:worker", "agent:worker"),
         ("/command:agent:worker", "command:agent:worker"),
+        ("/who", "agent:zzz"),
+        ("/agent:who", "agent:zzz"),
+        ("/aaa", "agent:aaa"),
         ("/skill:nothing", "nothing"),
         ("", "nothing"),
     ] {

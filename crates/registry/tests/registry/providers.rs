@@ -79,7 +79,7 @@ fn copilot_and_atomic() {
     let registry = tree.registry();
     assert_eq!(registry.find(Kind::Command, "RUN-IT").unwrap().name, "go");
     assert_eq!(registry.find(Kind::Agent, "worker").unwrap().description, "Ours");
-    assert_eq!(registry.count(Provider::Copilot, Kind::Agent), 3);
+    assert_eq!(registry.count(Some(Provider::Copilot), Kind::Agent), 3);
     let unknown = registry.get(Kind::Skill, "comit").unwrap_err();
     assert_eq!(unknown.to_string(), "Skill not found: \"comit\" (did you mean \"commit\"?)");
 }
@@ -126,5 +126,5 @@ fn a_home_folder_that_is_the_project_is_read_once() {
     let looker = registry.find(Kind::Agent, "looker").unwrap();
     assert_eq!(looker.origin.scope.name(), "project");
     assert_eq!(registry.overridden(looker).count(), 0);
-    assert_eq!(registry.count(Provider::Claude, Kind::Agent), 1);
+    assert_eq!(registry.count(Some(Provider::Claude), Kind::Agent), 1);
 }

@@ -52,6 +52,8 @@ pub(crate) enum Job {
 pub(crate) struct AgentJob {
     pub(crate) agent: AgentName,
     pub(crate) system_prompt: String,
+    /// The model the agent, the skill or the command wants, when the workflow names none.
+    pub(crate) model: Option<String>,
     pub(crate) prompt: String,
     pub(crate) how: How,
     /// The conversation to continue.
@@ -176,7 +178,7 @@ impl Run {
     pub(crate) fn perform(&mut self, task: Task) {
         let Task { step, attempt, delay_ms, job } = task;
         let (stop, orders) = watch::channel(Order::Work);
-        let model = self.machine.model(&step).map(str::to_owned).or(self.created.model.clone());
+        let model = self.model(&step, &job);
         self.log_call(&step, attempt, model.as_deref(), &job);
         let own_timeout = self.machine.node(&step).and_then(|node| node.timeout_ms);
         let own_timeout = own_timeout.map(Duration::from_millis);
@@ -199,6 +201,13 @@ impl Run {
         };
         self.crew.live.insert(step, Live { stop, asks: BTreeMap::new() });
         self.crew.tasks.spawn(performer.perform(delay_ms, job));
+    }
+
+    /// The workflow's choice for this step, else the agent's own, else the one of the whole run.
+    fn model(&self, step: &StepId, job: &Job) -> Option<String> {
+        let own = if let Job::Agent(job) = job { job.model.clone() } else { None };
+        let chosen = self.machine.model(step).map(str::to_owned);
+        chosen.or(own).or_else(|| self.created.model.clone())
     }
 
     fn log_call(&self, step: &StepId, attempt: u32, model: Option<&str>, job: &Job) {

@@ -157,7 +157,7 @@ impl Stand {
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
             backend: Arc::new(LedgerBackend::new(script, Arc::clone(&self.ledger))),
             guard,
-            entries: atomic_runner::Entries::default(),
+            registry: Arc::new(atomic_registry::Registry::embedded()),
             index: None,
             holder: "a test".to_owned(),
             version: "0.1.0".to_owned(),

@@ -6,7 +6,8 @@ use std::time::Duration;
 use atomic_backend::guard::Guard;
 use atomic_backend::{Backend, BackendError, BoxFuture, Conversation, OpenRequest, Turn};
 use atomic_event::{Answer, BackendId, ConversationId, QuestionId, Stop, TurnEvent};
-use atomic_runner::{Entries, Stage, SystemClock};
+use atomic_registry::Registry;
+use atomic_runner::{Stage, SystemClock};
 use atomic_workflow::{Action, AgentAction, Text};
 use tokio::sync::mpsc;
 
@@ -19,7 +20,7 @@ pub(crate) fn stage(disk: &CountingDisk, turn: Duration) -> Stage {
         clock: Arc::new(SystemClock),
         backend: Arc::new(Double { turn }),
         guard: Guard::from_current_exe(),
-        entries: Entries::default(),
+        registry: Arc::new(Registry::embedded()),
         index: None,
         holder: "a benchmark".to_owned(),
         version: "0.0.0".to_owned(),

@@ -7,16 +7,35 @@ use serde_json::Value;
 use super::task::{Status, Task};
 use crate::Call;
 
+// Whoever brings agents of their own need not know what we can read: the prompts say it, too.
+
+/// What a plan looks like.
+const PLAN: &str = "\
+Return the plan as one JSON array of tasks, and nothing after it: [{\"id\": \"#1\", \
+\"content\": \"<what to do>\", \"activeForm\": \"<the same, as in: Doing it>\", \
+\"blockedBy\": [\"<ids of tasks that come first>\"], \"description\": \"…\", \
+\"acceptanceCriteria\": [\"…\"]}]";
+
+/// What a worker's report looks like.
+pub(super) const REPORT: &str = "\
+End with one JSON object: {\"status\": \"completed\" | \"failed\", \"summary\": \"…\", \
+\"error\": \"…\"}";
+
+/// What a review looks like.
+pub(super) const REVIEW: &str = "\
+Return one JSON object: {\"findings\": [{\"title\", \"body\", \"path\", \"line\", \
+\"priority\": 0-3}], \"verdict\": \"correct\" | \"incorrect\"}; 0 and 1 must be mended";
+
 /// The planner's prompt; when a plan was refused, what was wrong with it.
 pub(super) fn planner(call: &Call<'_>) -> String {
     let problem: String = call.get("planError");
     let prompt: String = call.get("prompt");
     if problem.is_empty() {
-        return format!("Plan the following work.\n\n{prompt}{}", instructions(call));
+        return format!("Plan the following work.\n\n{prompt}{}\n\n{PLAN}", instructions(call));
     }
     format!(
         "Your plan cannot be used: {problem}.\n\
-         Return the whole corrected plan as one JSON array, and nothing after it.\n\n\
+         Correct it. {PLAN}\n\n\
          The work to plan is:\n\n{prompt}{}",
         instructions(call)
     )
@@ -51,7 +70,7 @@ pub(super) fn worker(call: &Call<'_>) -> String {
     let _ = write!(
         text,
         "\nThe task list is in {} (read it, do not edit it), what was done so far in {}. \
-         Read `git log` too, where there is one.\n{}",
+         Read `git log` too, where there is one.\n{}\n{REPORT}\n",
         call.paths.tasks.display(),
         call.paths.progress.display(),
         instructions(call),
@@ -88,7 +107,7 @@ pub(super) fn reviewer(call: &Call<'_>) -> String {
             earlier.join("\n")
         );
     }
-    text + &instructions(call)
+    format!("{text}{}\n{REVIEW}\n", instructions(call))
 }
 
 /// What the user said on resume.

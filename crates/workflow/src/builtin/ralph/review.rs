@@ -6,6 +6,7 @@ use atomic_event::{StepError, StepResult};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::prompts::REVIEW;
 use super::task::{Task, one_line};
 use crate::{Call, Limits, find_json};
 
@@ -55,12 +56,10 @@ impl Finding {
 
 /// Reads a review; the error is told to the reviewer.
 pub(super) fn read_review(text: &str) -> Result<Value, String> {
-    let shape = "{\"findings\": [{\"title\", \"body\", \"path\", \"line\", \"priority\": 0-3}], \
-                 \"verdict\": \"correct\" | \"incorrect\"}";
     let review = find_json(text, |v| v.get("findings").is_some() && v.get("verdict").is_some())
-        .ok_or_else(|| format!("there is no review in your answer. Return one object: {shape}"))?;
+        .ok_or_else(|| format!("there is no review in your answer. {REVIEW}"))?;
     let checked: Review = serde_json::from_value(review.clone())
-        .map_err(|error| format!("the review has the wrong shape ({error}). Expected: {shape}"))?;
+        .map_err(|error| format!("the review has the wrong shape ({error}). {REVIEW}"))?;
     match checked.findings.iter().find(|finding| finding.priority > 3) {
         Some(odd) => Err(format!("the finding {:?} has a priority above 3", odd.title)),
         None => Ok(review),

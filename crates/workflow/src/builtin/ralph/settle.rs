@@ -4,6 +4,7 @@ use atomic_event::{StepError, StepResult};
 use atomic_graph::code;
 use serde_json::{Value, json};
 
+use super::prompts::REPORT;
 use super::task::{Status, Task, one_line};
 use crate::{Call, Limits};
 
@@ -33,11 +34,8 @@ pub(super) fn read_report(text: &str) -> Result<Value, String> {
     let is_report = |value: &Value| {
         matches!(value.get("status").and_then(Value::as_str), Some("completed" | "failed"))
     };
-    crate::find_json(text, is_report).ok_or_else(|| {
-        "there is no report in your answer. End with one JSON object: \
-         {\"status\": \"completed\" | \"failed\", \"summary\": \"…\", \"error\": \"…\"}"
-            .to_owned()
-    })
+    crate::find_json(text, is_report)
+        .ok_or_else(|| format!("there is no report in your answer. {REPORT}"))
 }
 
 /// Settles a task.

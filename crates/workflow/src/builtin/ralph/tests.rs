@@ -163,12 +163,15 @@ fn blocking_findings_become_tasks_until_the_review_is_clean_or_repeats_itself() 
 
 #[test]
 fn the_examples_in_the_prompts_are_what_the_parsers_read() {
-    let prompt = |name: &str| crate::agents::find(name).unwrap().prompt();
-    let plan = super::plan::read_plan(prompt("planner"), 200).unwrap();
+    let plan = super::plan::read_plan(include_str!("../../../../../assets/agents/planner.md"), 200)
+        .unwrap();
     assert_eq!(plan.len(), 2);
-    let report = super::settle::read_report(prompt("worker")).unwrap();
+    let report =
+        super::settle::read_report(include_str!("../../../../../assets/agents/worker.md")).unwrap();
     assert_eq!(report["status"], "completed");
-    let review = super::review::read_review(prompt("reviewer")).unwrap();
+    let review =
+        super::review::read_review(include_str!("../../../../../assets/agents/reviewer.md"))
+            .unwrap();
     assert_eq!(review["verdict"], "incorrect");
 }
 

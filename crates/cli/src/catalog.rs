@@ -1,0 +1,147 @@
+//! Everything that can be named in a project: its workflows, commands, skills and agents.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use atomic_graph::check::{Known, nearest};
+use atomic_registry::{Folders, Kind, Names, Provider, Registry, Severity, instead_of};
+use atomic_workflow::Workflow;
+use atomic_workflow::descriptor::{self, Document, Library as _};
+
+use crate::failure::Failure;
+use crate::load::{Loaded, judge, judge_ready, source};
+use crate::shelf::{Shelf, built_in};
+use crate::{home, paint};
+
+/// Everything that can be named in a project.
+pub(crate) struct Catalog {
+    pub(crate) project: PathBuf,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) shelf: Shelf,
+}
+
+impl Catalog {
+    /// What can be named in the current folder.
+    pub(crate) fn here() -> Result<Self, Failure> {
+        Ok(Self::of(&here()?))
+    }
+
+    /// What can be named in a project.
+    pub(crate) fn of(project: &Path) -> Self {
+        let folders =
+            Folders { project: project.to_owned(), home: home::user(), own: home::folder() };
+        Self {
+            project: project.to_owned(),
+            registry: Arc::new(Registry::read(&folders)),
+            shelf: Shelf::of(project),
+        }
+    }
+
+    /// All names, and what each of them means.
+    pub(crate) fn names(&self) -> Names {
+        Names::new(self.shelf.named(), &self.registry)
+    }
+
+    /// A path as short as a person would write it here.
+    pub(crate) fn shown(&self, path: &Path) -> String {
+        if let Ok(inside) = path.strip_prefix(&self.project) {
+            return inside.display().to_string();
+        }
+        let at_home =
+            home::user().and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned));
+        at_home.map_or_else(|| path.display().to_string(), |rest| format!("~/{}", rest.display()))
+    }
+
+    /// What a person should hear before anything starts: what was read, when they want to know,
+    /// and that something could not be read, always.
+    pub(crate) fn introduce(&self, verbose: bool) {
+        if verbose {
+            count(&self.registry);
+        }
+        let left_out = self.registry.findings.iter().filter(|f| f.severity == Severity::Skipped);
+        match left_out.count() {
+            0 => {}
+            1 => paint::aside("1 file is left out; atomic doctor says why"),
+            count => paint::aside(&format!("{count} files are left out; atomic doctor says why")),
+        }
+    }
+
+    /// Loads the workflow that is meant: a file, or a name.
+    pub(crate) fn load(&self, text: &str) -> Result<Loaded, Failure> {
+        let path = Path::new(text);
+        let is_file = text.contains('/') || path.extension().is_some_and(|ending| ending == "json");
+        let name = self.shelf.meant(text);
+        match self.shelf.file(name).filter(|_| !is_file) {
+            _ if is_file => self.read(path),
+            // A name first: a file that happens to be called `ralph` is not in its way.
+            Some(path) => self.read(path),
+            None => match built_in(name) {
+                Some(workflow) => Ok(judge_ready(workflow, &self.known())),
+                None if path.is_file() => self.read(path),
+                None => Err(Failure::Usage(self.not_found(text))),
+            },
+        }
+    }
+
+    /// The workflow that is meant, when it is sound.
+    pub(crate) fn workflow(&self, text: &str) -> Result<Workflow, Failure> {
+        let loaded = self.load(text)?;
+        loaded.workflow.ok_or_else(|| Failure::Failed(loaded.errors.join("\n")))
+    }
+
+    fn read(&self, path: &Path) -> Result<Loaded, Failure> {
+        let draft = descriptor::read(&Document::plain(source(path)?), &self.shelf);
+        Ok(judge(draft, &self.known()))
+    }
+
+    fn not_found(&self, text: &str) -> String {
+        let names = self.shelf.names();
+        let near = nearest(text, names.iter().map(String::as_str));
+        let near = near.map_or_else(String::new, |near| format!(" (did you mean \"{near}\"?)"));
+        let mut lines = vec![format!("Workflow not found: {text}{near}")];
+        if let Some(instead) = instead_of(text) {
+            lines.push(instead.to_owned());
+        } else if let Some(named) = self.names().find(text) {
+            lines.push(format!(
+                "There is a {} of that name, which is no workflow",
+                named.class.word()
+            ));
+        }
+        lines.push(format!("There are: {}", names.join(", ")));
+        lines.join("\n")
+    }
+
+    /// What names a workflow may use.
+    fn known(&self) -> Known {
+        let of = |kind: Kind| -> Option<BTreeSet<String>> {
+            Some(self.registry.names(kind).map(str::to_owned).collect())
+        };
+        Known {
+            agents: of(Kind::Agent),
+            skills: of(Kind::Skill),
+            commands: of(Kind::Command),
+            ..Known::default()
+        }
+    }
+}
+
+/// Says how much there is of each provider, as in `claude: 5 skills, 7 agents, 2 commands`.
+pub(crate) fn count(registry: &Registry) {
+    for provider in Provider::ALL.map(Some).into_iter().chain([None]) {
+        let some = [Kind::Skill, Kind::Agent, Kind::Command].into_iter().filter_map(|kind| {
+            let count = registry.count(provider, kind);
+            let plural = if count == 1 { "" } else { "s" };
+            (count > 0).then(|| format!("{count} {}{plural}", kind.word()))
+        });
+        let some: Vec<String> = some.collect();
+        let some = if some.is_empty() { "nothing".to_owned() } else { some.join(", ") };
+        paint::aside(&format!("{}: {some}", provider.map_or("built-in", Provider::name)));
+    }
+}
+
+/// The current folder.
+pub(crate) fn here() -> Result<PathBuf, Failure> {
+    std::env::current_dir()
+        .map_err(|error| Failure::Failed(format!("the current folder cannot be used: {error}")))
+}

@@ -1,0 +1,151 @@
+//! `atomic list`: everything that can be called by name.
+
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+
+use atomic_registry::{Class, Kind, Named, Names};
+use console::{Term, style, truncate_str};
+use serde_json::json;
+
+use crate::args::{ListArgs, Sort};
+use crate::catalog::Catalog;
+use crate::failure::Failure;
+use crate::paint;
+
+/// The most characters a name may push the descriptions to the right.
+const WIDEST_NAME: usize = 30;
+
+pub(crate) fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
+    let catalog = Catalog::here()?;
+    let names = catalog.names();
+    let mut wanted: Vec<&Named> = names
+        .all()
+        .into_iter()
+        .filter(|named| args.sort.is_none_or(|sort| sort == sort_of(named.class)))
+        .filter(|named| args.all || !named.hidden)
+        .collect();
+    wanted.sort_by_key(|named| sort_of(named.class));
+    if args.json {
+        for named in &wanted {
+            paint::line(&as_json(&catalog, named).to_string());
+        }
+    } else {
+        print(&catalog, &names, &wanted);
+    }
+    catalog.introduce(args.verbose);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(catalog: &Catalog, names: &Names, wanted: &[&Named]) {
+    let label = |named: &Named| {
+        let is_meant = names.find(&named.name).is_some_and(|meant| std::ptr::eq(meant, named));
+        format!("/{}", if is_meant { named.name.clone() } else { named.qualified() })
+    };
+    let width = wanted.iter().map(|named| label(named).chars().count()).max().unwrap_or(0);
+    let width = width.min(WIDEST_NAME);
+    let columns = std::io::stdout().is_terminal().then(|| usize::from(Term::stdout().size().1));
+    let mut group = None;
+    for named in wanted {
+        let sort = sort_of(named.class);
+        if group != Some(sort) {
+            let gap = if group.is_some() { "\n" } else { "" };
+            paint::line(&format!("{gap}{}", style(title(sort)).bold()));
+            group = Some(sort);
+        }
+        let origin = style(format!("({})", short_origin(catalog, named))).dim();
+        let line = format!(
+            "  {:<width$}  {}  {origin}",
+            label(named),
+            named.description.split_whitespace().collect::<Vec<_>>().join(" "),
+        );
+        paint::line(&match columns {
+            Some(columns) => shortened(&line, &origin.to_string(), columns),
+            None => line,
+        });
+    }
+    if wanted.is_empty() {
+        paint::line("There are none.");
+    }
+}
+
+/// A line that fits, with its end in sight.
+fn shortened(line: &str, end: &str, columns: usize) -> String {
+    let room = columns.saturating_sub(console::measure_text_width(end) + 2);
+    if console::measure_text_width(line) <= columns || room < 20 {
+        return truncate_str(line, columns, "…").into_owned();
+    }
+    let beginning = line.strip_suffix(end).unwrap_or(line).trim_end();
+    format!("{}  {end}", truncate_str(beginning, room, "…"))
+}
+
+/// Whose it is, in two words.
+fn short_origin(catalog: &Catalog, named: &Named) -> String {
+    match named.class {
+        Class::BuiltIn => "built-in".to_owned(),
+        Class::Workflow => match catalog.shelf.file(&named.name) {
+            Some(path) => catalog.shown(path),
+            None => "built-in".to_owned(),
+        },
+        Class::Entity(kind) => {
+            let entity = catalog.registry.find(kind, &named.name);
+            let path = entity.and_then(|entity| entity.origin.path.as_deref());
+            path.map_or("built-in".to_owned(), |path| catalog.shown(path))
+        }
+    }
+}
+
+fn as_json(catalog: &Catalog, named: &Named) -> serde_json::Value {
+    let mut value = json!({
+        "kind": match named.class {
+            Class::BuiltIn => "command",
+            Class::Workflow | Class::Entity(_) => named.class.word(),
+        },
+        "name": named.name,
+        "aliases": named.aliases,
+        "description": named.description,
+        "argumentHint": named.hint,
+        "hidden": named.hidden,
+        "scope": "built-in",
+    });
+    let path = match named.class {
+        Class::BuiltIn => None,
+        Class::Workflow => {
+            let path = catalog.shelf.file(&named.name);
+            if let Some(path) = path {
+                let is_project = path.starts_with(&catalog.project);
+                value["scope"] = if is_project { "project" } else { "user" }.into();
+            }
+            path.map(ToOwned::to_owned)
+        }
+        Class::Entity(kind) => catalog.registry.find(kind, &named.name).and_then(|entity| {
+            value["scope"] = entity.origin.scope.name().into();
+            value["provider"] = entity.origin.provider.name().into();
+            value["model"] = entity.model.as_ref().map(|model| model.raw.clone()).into();
+            value["tools"] = json!({
+                "only": entity.tools.only,
+                "without": entity.tools.without,
+            });
+            entity.origin.path.clone()
+        }),
+    };
+    value["path"] = path.map(|path| path.display().to_string()).into();
+    value
+}
+
+fn sort_of(class: Class) -> Sort {
+    match class {
+        Class::BuiltIn | Class::Entity(Kind::Command) => Sort::Commands,
+        Class::Workflow => Sort::Workflows,
+        Class::Entity(Kind::Skill) => Sort::Skills,
+        Class::Entity(Kind::Agent) => Sort::Agents,
+    }
+}
+
+fn title(sort: Sort) -> &'static str {
+    match sort {
+        Sort::Commands => "Commands",
+        Sort::Workflows => "Workflows",
+        Sort::Skills => "Skills",
+        Sort::Agents => "Sub-agents",
+    }
+}

@@ -1,0 +1,103 @@
+//! `atomic show <name>`: what a name means, where it comes from, and what an agent is told.
+
+use std::process::ExitCode;
+
+use atomic_registry::{Class, Entity, Kind, Named, Names};
+use console::style;
+
+use crate::args::ShowArgs;
+use crate::catalog::Catalog;
+use crate::failure::Failure;
+use crate::paint;
+
+pub(crate) fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
+    let catalog = Catalog::here()?;
+    let names = catalog.names();
+    let named = names.get(&args.name).map_err(|unknown| Failure::Usage(unknown.to_string()))?;
+    match named.class {
+        Class::BuiltIn => {
+            head(&names, named);
+            field("from", "built-in");
+            paint::line("\nIt belongs to the chat, which this version does not have yet.");
+        }
+        Class::Workflow => workflow(&catalog, &names, named),
+        Class::Entity(kind) => entity(&catalog, &names, (named, kind))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn workflow(catalog: &Catalog, names: &Names, named: &Named) {
+    head(names, named);
+    match catalog.shelf.file(&named.name) {
+        Some(path) => field("from", &catalog.shown(path)),
+        None => field("from", "built-in"),
+    }
+    for (path, _) in catalog.shelf.replaced.iter().filter(|(_, name)| *name == named.name) {
+        field("overrides", &catalog.shown(path));
+    }
+    if catalog.shelf.file(&named.name).is_some() && crate::shelf::built_in(&named.name).is_some() {
+        field("overrides", "built-in");
+    }
+    paint::line(&format!("\natomic graph {} draws it.", named.name));
+}
+
+fn entity(catalog: &Catalog, names: &Names, (named, kind): (&Named, Kind)) -> Result<(), Failure> {
+    let registry = &catalog.registry;
+    let entity = registry.get(kind, &named.name).map_err(|e| Failure::Usage(e.to_string()))?;
+    let prompt = registry.prompt(entity).map_err(|finding| Failure::Failed(finding.to_string()))?;
+    head(names, named);
+    if let Some(model) = &entity.model {
+        field("model", &model.raw);
+    }
+    let tools = entity.tools.to_string();
+    field("tools", if tools == "all" { "all (it names none)" } else { &tools });
+    field("from", &origin(catalog, entity));
+    for other in registry.overridden(entity) {
+        field("overrides", &origin(catalog, other));
+    }
+    for (page, text) in registry.pages(entity) {
+        field("page", &format!("{page} ({} lines)", text.lines().count()));
+    }
+    paint::line(&format!("\n{prompt}"));
+    Ok(())
+}
+
+/// What every name has.
+fn head(names: &Names, named: &Named) {
+    paint::line(&format!("{}  {}", style(format!("/{}", named.name)).bold(), named.class.word()));
+    field("about", &named.description);
+    if !named.aliases.is_empty() {
+        field("also", &named.aliases.join(", "));
+    }
+    if let Some(hint) = &named.hint {
+        field("type", &format!("/{} {hint}", named.name));
+    }
+    for shadowed in names.shadowed().filter(|s| std::ptr::eq(s.loser, named)) {
+        field("hidden", &shadowed.to_string());
+    }
+    for shadowed in names.shadowed().filter(|s| std::ptr::eq(s.winner, named)) {
+        field(
+            "hides",
+            &format!(
+                "the {} `{}`: {}",
+                shadowed.loser.class.word(),
+                shadowed.loser.name,
+                shadowed.reach()
+            ),
+        );
+    }
+}
+
+fn origin(catalog: &Catalog, entity: &Entity) -> String {
+    let scope = entity.origin.scope.name();
+    match &entity.origin.path {
+        Some(path) => {
+            format!("{} ({scope}, {})", catalog.shown(path), entity.origin.provider.name())
+        }
+        None => scope.to_owned(),
+    }
+}
+
+fn field(name: &str, text: &str) {
+    paint::line(&format!("  {}  {text}", style(format!("{name:<9}")).dim()));
+}

@@ -1,0 +1,265 @@
+//! Commands, skills and agents of a project and of a user, as the program uses and shows them.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::engine::Project;
+use crate::env::TestEnv;
+use crate::scene::{Scene, done, plan, planner, review, reviewer, say};
+
+fn write(env: &TestEnv, path: &str, text: &str) {
+    let path = env.outside(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// What is printed, without the places of this test.
+fn plain(env: &TestEnv, text: &str) -> String {
+    let root = env.work();
+    text.replace(&format!("{}/", root.parent().unwrap().display()), "")
+}
+
+/// The planner of the user, the worker of the project and our own reviewer.
+#[test]
+fn ralph_works_with_the_agents_of_the_project_and_of_the_user() {
+    let env = TestEnv::new();
+    write(
+        &env,
+        "work/.claude/agents/worker.md",
+        "---\nname: worker\nmodel: opus\n---\nYou are my worker.\n",
+    );
+    write(&env, "home/.copilot/agents/planner.agent.md", "You are my planner.\n");
+    let scene = Scene::default()
+        .turn(planner().system("You are my planner.").does([say(&plan(&[("#1", &[])]))]))
+        .turn(
+            crate::scene::worker("Task #1")
+                .system("You are my worker.")
+                .model("opus")
+                .does([done("as asked")]),
+        )
+        .turn(
+            reviewer().system("You review work that is said to be finished.").does([review(&[])]),
+        );
+    let ran = env.ralph(&scene.toml(), &["--check", "true", "--model", "sonnet"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(env.tasks(), ["#1 completed"]);
+}
+
+/// What an agent is told to be is read when it is needed: whoever mends a file and resumes gets
+/// the mended one, from wherever they resume.
+#[test]
+fn an_agent_that_was_mended_is_used_on_resume() {
+    let env = TestEnv::new();
+    write(&env, "work/.claude/agents/worker.md", "You are hasty.\n");
+    let scene = Scene::of(&[("#1", &[])])
+        .turn(
+            crate::scene::worker("Task #1")
+                .system("You are hasty.")
+                .does([crate::scene::gave_up("too hasty")]),
+        )
+        .turn(crate::scene::worker("Task #1").system("You are careful.").does([done("with care")]))
+        .rest();
+    let failed = env.ralph(&scene.toml(), &["--check", "true", "--max-attempts", "1"]);
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    write(&env, "work/.claude/agents/worker.md", "You are careful.\n");
+    let mut command = env.atomic(["resume", "last"]);
+    command.current_dir(env.outside("home"));
+    let ended = crate::env::ran(command);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(env.tasks(), ["#1 completed"]);
+}
+
+#[test]
+fn a_workflow_runs_skills_and_commands_by_name() {
+    let project = Project::scripted(
+        "[[turn]]\nprompt = [\"Deploy a b to a, again a b\"]\nmodel = \"haiku\"\ndo = [{ say = \"1\" }]\n\
+         [[turn]]\nprompt = [\"The files this skill names are in\", \"skills/pdf\\n\\nRead [no arguments]\"]\n\
+         do = [{ say = \"2\" }]\n\
+         [[turn]]\nprompt = [\"Puts it all into one {prompt}.\\n\\nnow\"]\ndo = [{ say = \"3\" }]\n",
+    );
+    project.write(
+        ".opencode/command/deploy.md",
+        "---\nmodel: anthropic/claude-haiku-4-5\n---\nDeploy $ARGUMENTS to $1, again $ARGUMENTS",
+    );
+    project.write(
+        ".claude/skills/pdf/SKILL.md",
+        "---\ndescription: PDFs\naliases: acrobat\n---\nRead $ARGUMENTS",
+    );
+    project.write(".claude/skills/pdf/forms.md", "Forms");
+    project.write(".github/skills/merge/SKILL.md", "Puts it all into one {prompt}.");
+    let workflow = json!({"nodes": [
+        {"type": "command", "id": "a", "command": "Deploy", "args": "a b"},
+        {"type": "skill", "id": "b", "skill": "acrobat"},
+        {"type": "skill", "id": "c", "skill": "merge", "args": "now"},
+    ]});
+    project.ends(&workflow, 0);
+    let wrong = json!({"nodes": [{"type": "skill", "id": "b", "skill": "acrobt"}]});
+    let ran = project.run(&wrong, &[]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("did you mean \"acrobat\"?"), "{ran:?}");
+}
+
+/// The pages of a skill that ships with the program are where the agent is told they are.
+#[test]
+fn the_pages_of_a_skill_of_ours_can_be_read() {
+    let project = Project::scripted(
+        "[[turn]]\nprompt = [\"The files this skill names are in\", \"Build it\"]\n\
+         do = [{ run = \"cat .atomic/sessions/*/skills/prompt-engineer/references/*.md > pages\" }, { say = \"ok\" }]\n",
+    );
+    let workflow = json!({"nodes": [
+        {"type": "skill", "id": "a", "skill": "prompt-engineer", "args": "Build it"},
+        {"type": "skill", "id": "b", "skill": "prompt-engineer", "args": "Build it again"},
+    ]});
+    project.ends(&workflow, 0);
+    let assets =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../assets/skills/prompt-engineer/references");
+    let mut pages: Vec<_> =
+        fs::read_dir(assets).unwrap().map(|entry| entry.unwrap().path()).collect();
+    pages.sort();
+    let expected: String = pages.iter().map(|page| fs::read_to_string(page).unwrap()).collect();
+    assert_eq!(project.read("pages"), expected);
+}
+
+#[test]
+fn an_argument_that_a_command_needs_is_asked_for_by_name() {
+    let project = Project::new();
+    project.write(
+        ".atomic/commands/deploy.md",
+        "---\nrequired-arguments: [where, when]\n---\nGo to $1 at $2",
+    );
+    let workflow =
+        json!({"nodes": [{"type": "command", "id": "a", "command": "deploy", "args": "home"}]});
+    let ran = project.run(&workflow, &[]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let told = "deploy needs <when>; type: /deploy <where> <when>";
+    assert!(ran.stdout.contains(told), "{ran:?}");
+}
+
+/// A tree with something of every provider, something hidden and something broken.
+fn tree() -> TestEnv {
+    let env = TestEnv::new();
+    for (path, text) in [
+        (
+            "work/.claude/agents/worker.md",
+            "---\ndescription: Mine\ntools: Read, Bash(git:*)\n---\nYou are my worker.\n",
+        ),
+        ("work/.claude/commands/help.md", "Help me.\n"),
+        (
+            "work/.claude/commands/git/sync.md",
+            "---\ndescription: Syncs\nargument-hint: \"[branch]\"\n---\nSync $1.\n",
+        ),
+        ("home/.claude/agents/worker.md", "---\ndescription: At home\n---\nYou are at home.\n"),
+        ("work/.opencode/agents/secret.md", "---\nhidden: true\n---\nPsst.\n"),
+        (
+            "home/.config/opencode/opencode.json",
+            "{\"command\": {\"ship\": {\"template\": \"Ship it\"}}}",
+        ),
+        (
+            "work/.github/skills/lint/SKILL.md",
+            "---\ndescription: Lints\naliases: [ci]\n---\nLint.\n",
+        ),
+        ("work/.github/agents/broken.agent.md", "---\nname: ../../x\n---\nx\n"),
+        (
+            "work/.atomic/workflows/lint.json",
+            "{\"description\": \"Lints all\", \"argumentHint\": \"<what>\", \"nodes\": []}",
+        ),
+        ("work/.atomic/workflows/ralph.json", "{\"description\": \"My own\", \"nodes\": []}"),
+    ] {
+        write(&env, path, text);
+    }
+    env
+}
+
+#[test]
+fn everything_that_can_be_named_is_listed_with_where_it_comes_from() {
+    let env = tree();
+    let ours = |line: &&str| !line.contains("(built-in)");
+    let listed = |args: &[&str]| {
+        let ran = env.run([&["list"], args].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let lines: Vec<&str> = ran.stdout.lines().filter(ours).collect();
+        format!("{}\n--\n{}", lines.join("\n"), ran.stderr)
+    };
+    insta::assert_snapshot!("list", listed(&[]));
+    insta::assert_snapshot!("list_agents", listed(&["agents", "--all", "-v"]));
+    let json = env.run(["list", "skills", "--json"]);
+    let found = json.stdout.lines().find(|line| line.contains("\"lint\"")).unwrap();
+    insta::assert_snapshot!("list_json", plain(&env, found));
+}
+
+#[test]
+fn a_name_is_shown_with_its_origin_what_it_overrides_and_its_prompt() {
+    let env = tree();
+    let mut told = String::new();
+    for name in [
+        "worker",
+        "/git:sync",
+        "sync",
+        "help",
+        "command:help",
+        "lint",
+        "skill:lint",
+        "ralph",
+        "ship",
+        "ci",
+        "skill:commit",
+    ] {
+        let ran = env.run(["show", name]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        // What ours say is not what is tested here.
+        let is_ours = ran.stdout.contains("from       built-in");
+        let shown = if is_ours { ran.stdout.split("\n\n").next().unwrap() } else { &ran.stdout };
+        told.push_str(&format!("$ atomic show {name}\n{}\n\n", plain(&env, shown).trim_end()));
+    }
+    for name in ["wrker", "/status", "ralph:ralph-loop", "nothing-like-it"] {
+        let ran = env.run(["show", name]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+        told.push_str(&format!("$ atomic show {name}\n{}\n", ran.stderr));
+    }
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn entities_are_checked_by_name_by_file_and_all_together() {
+    let env = tree();
+    let mut told = String::new();
+    for args in [
+        &["worker", "agent:worker", "secret"] as &[&str],
+        &[".github/agents/broken.agent.md", ".claude/agents/worker.md"],
+        &["missing.md"],
+        &["elsewhere.md"],
+        &[],
+    ] {
+        write(&env, "work/elsewhere.md", "x");
+        let ran = env.run([&["check"], args].concat());
+        let text = format!("{}{}", ran.stdout, ran.stderr);
+        let text = plain(&env, &text);
+        told.push_str(&format!("$ atomic check {}\n{text}= {:?}\n\n", args.join(" "), ran.code));
+    }
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn a_run_says_what_was_read_and_what_was_not() {
+    let env = tree();
+    fs::remove_file(env.outside("work/.atomic/workflows/ralph.json")).unwrap();
+    let scene = Scene::of(&[("#1", &[])]).rest();
+    let ran = env.ralph(&scene.toml(), &["--check", "true", "-v"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    insta::assert_snapshot!(ran.stderr);
+    let quiet = env.run(["resume", "last"]);
+    assert!(quiet.stderr.starts_with("1 file is left out; atomic doctor says why\n"), "{quiet:?}");
+}
+
+#[test]
+fn a_name_that_is_no_workflow_is_answered_with_what_it_is() {
+    let env = tree();
+    let mut told = String::new();
+    for name in ["commit", "atomic", "create-feature-list", "ralf"] {
+        let ran = env.run(["run", name, "x", "--script", "x.toml"]);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        told.push_str(&ran.stderr);
+    }
+    insta::assert_snapshot!(told);
+}

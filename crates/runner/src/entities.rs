@@ -1,0 +1,110 @@
+//! Agents, skills and commands by name, as a run uses them.
+
+use std::path::{Path, PathBuf};
+
+use atomic_event::StepError;
+use atomic_registry::{Entity, Kind, Prompt, Scope, arguments};
+use atomic_workflow::EntryKind;
+
+use crate::run::Run;
+
+/// What an entity comes to in a turn.
+pub(crate) struct Script {
+    /// Its prompt.
+    pub(crate) prompt: String,
+    /// The model it wants here, when it wants one.
+    pub(crate) model: Option<String>,
+}
+
+impl Run {
+    /// Who an agent is told to be.
+    pub(crate) fn persona(&self, name: &str) -> Result<Script, StepError> {
+        let entity = self.entity(Kind::Agent, name)?;
+        Ok(Script { prompt: self.prompt_of(entity)?, model: self.model_of(entity) })
+    }
+
+    /// What an agent is told to do by a skill or a command.
+    pub(crate) fn entry(
+        &self,
+        kind: EntryKind,
+        name: &str,
+        args: &str,
+    ) -> Result<Script, StepError> {
+        let kind = match kind {
+            EntryKind::Skill => Kind::Skill,
+            EntryKind::Command => Kind::Command,
+        };
+        let entity = self.entity(kind, name)?;
+        arguments::require(entity, args).map_err(misconfigured)?;
+        let mut prompt = arguments::filled(kind, &self.prompt_of(entity)?, args);
+        if let Some(folder) = self.folder_of(entity)? {
+            prompt = format!("The files this skill names are in {}\n\n{prompt}", folder.display());
+        }
+        Ok(Script { prompt, model: self.model_of(entity) })
+    }
+
+    fn entity(&self, kind: Kind, name: &str) -> Result<&Entity, StepError> {
+        self.stage.registry.get(kind, name).map_err(misconfigured)
+    }
+
+    fn prompt_of(&self, entity: &Entity) -> Result<String, StepError> {
+        self.stage.registry.prompt(entity).map_err(misconfigured)
+    }
+
+    fn model_of(&self, entity: &Entity) -> Option<String> {
+        let backend = self.stage.backend.id();
+        let model = entity.model.as_ref()?.on(backend.as_str(), entity.origin.provider)?;
+        Some(model.to_owned())
+    }
+
+    /// Where the other files of a skill are, when it has any. An agent cannot look into this
+    /// program, so what ships with it is put beside the session.
+    fn folder_of(&self, entity: &Entity) -> Result<Option<PathBuf>, StepError> {
+        if entity.kind != Kind::Skill {
+            return Ok(None);
+        }
+        let pages = self.stage.registry.pages(entity);
+        match (entity.origin.scope, entity.origin.path.as_deref().and_then(Path::parent)) {
+            (Scope::BuiltIn, _) if pages.is_empty() => Ok(None),
+            (Scope::BuiltIn, _) => {
+                let folder = self.session.dir().join("skills").join(&entity.name);
+                self.lay_out(&folder, pages)?;
+                Ok(Some(folder))
+            }
+            (Scope::Project | Scope::User | Scope::Managed, Some(folder)) => {
+                let has_more = entity.prompt == Prompt::InFile && holds_more(folder);
+                Ok(has_more.then(|| folder.to_owned()))
+            }
+            (Scope::Project | Scope::User | Scope::Managed, None) => Ok(None),
+        }
+    }
+
+    fn lay_out(&self, folder: &Path, pages: &[(&str, &str)]) -> Result<(), StepError> {
+        let disk = self.stage.disk.as_ref();
+        for (name, text) in pages {
+            let path = folder.join(name);
+            let written = (|| {
+                if disk.exists(&path)? {
+                    return Ok(());
+                }
+                path.parent().map_or(Ok(()), |parent| disk.create_dir(parent))?;
+                disk.replace(&path, text.as_bytes())
+            })();
+            written.map_err(|error: std::io::Error| {
+                let message = format!("{} cannot be written: {error}", path.display());
+                StepError::new("disk", message)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether there is something beside the skill's own file.
+fn holds_more(folder: &Path) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|entries| entries.take(2).count() > 1)
+}
+
+/// Nothing a retry would change.
+fn misconfigured(problem: impl std::fmt::Display) -> StepError {
+    StepError::new("misconfigured", problem.to_string())
+}
