@@ -25,18 +25,21 @@ pub(crate) fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
         .filter(|named| args.all || !named.hidden)
         .collect();
     wanted.sort_by_key(|named| sort_of(named.class));
-    if args.json {
-        for named in &wanted {
-            paint::line(&as_json(&catalog, named).to_string());
-        }
+    let lines: Vec<String> = if args.json {
+        wanted.iter().map(|named| as_json(&catalog, named).to_string()).collect()
     } else {
-        print(&catalog, &names, &wanted);
-    }
+        table(&catalog, &names, &wanted)
+    };
+    // All at once: a line at a time would be a thousand writes.
+    paint::line(&lines.join("\n"));
     catalog.introduce(args.verbose);
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(catalog: &Catalog, names: &Names, wanted: &[&Named]) {
+fn table(catalog: &Catalog, names: &Names, wanted: &[&Named]) -> Vec<String> {
+    if wanted.is_empty() {
+        return vec!["There are none.".to_owned()];
+    }
     let label = |named: &Named| {
         let is_meant = names.find(&named.name).is_some_and(|meant| std::ptr::eq(meant, named));
         format!("/{}", if is_meant { named.name.clone() } else { named.qualified() })
@@ -44,12 +47,12 @@ fn print(catalog: &Catalog, names: &Names, wanted: &[&Named]) {
     let width = wanted.iter().map(|named| label(named).chars().count()).max().unwrap_or(0);
     let width = width.min(WIDEST_NAME);
     let columns = std::io::stdout().is_terminal().then(|| usize::from(Term::stdout().size().1));
-    let mut group = None;
+    let (mut group, mut lines) = (None, vec![]);
     for named in wanted {
         let sort = sort_of(named.class);
         if group != Some(sort) {
             let gap = if group.is_some() { "\n" } else { "" };
-            paint::line(&format!("{gap}{}", style(title(sort)).bold()));
+            lines.push(format!("{gap}{}", style(title(sort)).bold()));
             group = Some(sort);
         }
         let origin = style(format!("({})", short_origin(catalog, named))).dim();
@@ -58,14 +61,12 @@ fn print(catalog: &Catalog, names: &Names, wanted: &[&Named]) {
             label(named),
             named.description.split_whitespace().collect::<Vec<_>>().join(" "),
         );
-        paint::line(&match columns {
+        lines.push(match columns {
             Some(columns) => shortened(&line, &origin.to_string(), columns),
             None => line,
         });
     }
-    if wanted.is_empty() {
-        paint::line("There are none.");
-    }
+    lines
 }
 
 /// A line that fits, with its end in sight.

@@ -1,8 +1,9 @@
-//! The benchmarks: `cargo xtask bench [--smoke] [--peer]`.
+//! The benchmarks: `cargo xtask bench [--smoke] [--peer] [--startup]`.
 //!
 //! Prints tables and judges nothing. `--smoke` runs tiny sizes, only to see that everything still
 //! runs. `--peer` also measures LangGraph on the same graphs, in a virtual environment of its own
-//! that is kept in the cache folder.
+//! that is kept in the cache folder. `--startup` measures only the registry and the start of the
+//! program.
 
 mod branches;
 mod disk;
@@ -15,6 +16,7 @@ mod growth;
 mod measure;
 mod memory;
 mod peer;
+mod registry;
 mod run;
 mod startup;
 
@@ -68,13 +70,16 @@ fn main() -> ExitCode {
     if let Some((ROW, rest)) = flags.split_first().map(|(first, rest)| (first.as_str(), rest)) {
         return exit(row(rest));
     }
-    let known = ["--smoke", "--peer"];
+    let known = ["--smoke", "--peer", "--startup"];
     if let Some(unknown) = flags.iter().find(|flag| !known.contains(&flag.as_str())) {
         say(&format!("there is no flag {unknown}; there are: {}", known.join(", ")));
         return ExitCode::from(2);
     }
     let has = |flag: &str| flags.iter().any(|given| given == flag);
     let scale = if has("--smoke") { SMOKE } else { FULL };
+    if has("--startup") {
+        return exit(registry::measure(scale).and_then(|()| startup::measure(scale)));
+    }
     exit(measure_all(scale, has("--peer")))
 }
 
@@ -98,6 +103,7 @@ fn measure_all(scale: Scale, with_peer: bool) -> Result<(), String> {
     growth::measure(scale)?;
     fans::measure(scale)?;
     run::measure(scale)?;
+    registry::measure(scale)?;
     startup::measure(scale)
 }
 
