@@ -66,10 +66,11 @@ impl Shelf {
 
     /// Gives a workflow its other names. What was called like it before has none any more.
     fn call(&mut self, name: &str, card: Card) {
-        self.aliases.retain(|_, meant| meant != name);
-        let aliases = card.aliases.iter().map(|alias| (alias.clone(), name.to_owned()));
-        self.aliases.extend(aliases);
-        self.cards.insert(name.to_owned(), card);
+        let aliases: Vec<String> = card.aliases.clone();
+        if self.cards.insert(name.to_owned(), card).is_some() {
+            self.aliases.retain(|_, meant| meant != name);
+        }
+        self.aliases.extend(aliases.into_iter().map(|alias| (alias, name.to_owned())));
     }
 
     /// The name that is meant by a name, or by another name.

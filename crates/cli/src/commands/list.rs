@@ -37,9 +37,6 @@ pub(crate) fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
 }
 
 fn table(catalog: &Catalog, names: &Names, wanted: &[&Named]) -> Vec<String> {
-    if wanted.is_empty() {
-        return vec!["There are none.".to_owned()];
-    }
     let label = |named: &Named| {
         let is_meant = names.find(&named.name).is_some_and(|meant| std::ptr::eq(meant, named));
         format!("/{}", if is_meant { named.name.clone() } else { named.qualified() })
