@@ -9,11 +9,13 @@ mod files;
 mod finding;
 pub mod frontmatter;
 mod names;
+mod models;
 mod normal;
 mod opencode;
 mod parse;
 mod places;
 mod registry;
+pub mod tools;
 
 pub use entity::{Arguments, Entity, Kind, Origin, Prompt, Provider, Scope};
 pub use finding::{Finding, Severity};

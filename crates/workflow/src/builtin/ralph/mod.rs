@@ -13,7 +13,7 @@ use atomic_event::{Patch, StepError, StepResult};
 use atomic_graph::{
     Condition, Count, Each, Graph, Key, Kind, Node, OnError, OnLost, Ready, Reducer, Retry, code,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     Action, AgentAction, Call, Function, Functions, Gates, Initial, Launch, Limits, Text, Workflow,
@@ -35,10 +35,42 @@ pub fn ralph(name: &str) -> Workflow {
     }
 }
 
+/// Builds the workflow for a list of tasks that somebody has made already: it is the same but for
+/// the planning. A row is what a planner returns; one whose `status` is `completed` is not done
+/// again, and whatever waits for it does not wait.
+///
+/// # Errors
+///
+/// What is wrong with the list, in the words a planner is told.
+pub fn ralph_with_tasks(name: &str, rows: &[Value], limits: &Limits) -> Result<Workflow, String> {
+    let mut tasks = plan::checked(Value::from(rows), limits.tasks)?;
+    for (task, row) in tasks.iter_mut().zip(rows) {
+        if row.get("status").and_then(Value::as_str) == Some("completed") {
+            task.status = Status::Completed;
+        }
+    }
+    let values = json!({
+        "limits": limits,
+        "maxReviews": limits.review_rounds,
+        "maxIterations": room_for(&tasks, limits),
+        "tasks": tasks,
+    });
+    Ok(Workflow {
+        graph: work(
+            Graph::starting_at("take-tasks")
+                .node(function("take-tasks", "ralph/take-tasks", "Taking over the tasks"))
+                .edge("take-tasks", "baseline"),
+        ),
+        initial_state: Initial::Given(serde_json::from_value(values).unwrap_or_default()),
+        ..ralph(name)
+    })
+}
+
 fn functions() -> Functions {
     Functions::default()
         .with("ralph/planner-prompt", Function::text(prompts::planner))
         .with("ralph/parse-tasks", Function::step(parse_tasks))
+        .with("ralph/take-tasks", Function::step(take_tasks))
         .with("ralph/worker-prompt", Function::text(prompts::worker))
         .with("ralph/read-report", Function::parse(settle::read_report))
         .with("ralph/gave-up", Function::holds(settle::gave_up))
@@ -63,6 +95,26 @@ fn initial_state(launch: &Launch) -> Patch {
 
 fn graph() -> Graph {
     let planner = agent("planner", "ralph/planner-prompt");
+    let planning = Graph::starting_at("planner")
+        .node(
+            Action::Agent(planner)
+                .node("planner")
+                .described("Planning the tasks")
+                .retry(patience())
+                .max_visits(Count::Fixed(2)),
+        )
+        .node(
+            function("parse-tasks", "ralph/parse-tasks", "Reading the plan")
+                .may_go_to(["planner"])
+                .on_revive("planner"),
+        )
+        .edge("planner", "parse-tasks")
+        .edge("parse-tasks", "baseline");
+    work(planning)
+}
+
+/// What follows once there are tasks.
+fn work(beginning: Graph) -> Graph {
     let reviewer = AgentAction {
         fresh: true,
         parse: Some("ralph/read-review".into()),
@@ -76,19 +128,7 @@ fn graph() -> Graph {
         ready: Ready::Tasks,
         fail_fast: false,
     });
-    Graph::starting_at("planner")
-        .node(
-            Action::Agent(planner)
-                .node("planner")
-                .described("Planning the tasks")
-                .retry(patience())
-                .max_visits(Count::Fixed(2)),
-        )
-        .node(
-            function("parse-tasks", "ralph/parse-tasks", "Reading the plan")
-                .may_go_to(["planner"])
-                .on_revive("planner"),
-        )
+    beginning
         .node(
             Action::Gates(Gates { baseline: true })
                 .node("baseline")
@@ -113,8 +153,6 @@ fn graph() -> Graph {
                 .may_go_to(["select-ready-tasks"])
                 .on_revive("reviewer"),
         )
-        .edge("planner", "parse-tasks")
-        .edge("parse-tasks", "baseline")
         .edge("baseline", "select-ready-tasks")
         .edge("select-ready-tasks", "judge-tasks")
         .edge("judge-tasks", "reviewer")
@@ -178,11 +216,8 @@ fn parse_tasks(call: &Call<'_>) -> Result<StepResult, StepError> {
     let answer = answer.as_str().unwrap_or_default();
     match plan::read_plan(answer, limits.tasks) {
         Ok(tasks) => {
-            let count = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
-            let room = limits.iterations.unwrap_or_else(|| count.saturating_mul(4).max(100));
-            let rows: Vec<_> = tasks.iter().map(header_line).collect();
-            let entry = json!({"heading": "# Tasks", "text": rows.join("\n")});
-            Ok(StepResult::output(json!({"tasks": count, "progress": entry}))
+            let room = room_for(&tasks, &limits);
+            Ok(announced(&tasks)
                 .set("tasks", json!(tasks))
                 .set("maxIterations", room)
                 .set("planError", ""))
@@ -202,13 +237,32 @@ fn parse_tasks(call: &Call<'_>) -> Result<StepResult, StepError> {
     }
 }
 
+/// The tasks are in the state already; what is left is to tell of them.
+fn take_tasks(call: &Call<'_>) -> Result<StepResult, StepError> {
+    Ok(announced(&call.get::<Vec<Task>>("tasks")))
+}
+
+/// The output of the step that has found the tasks: how many, and how `progress.txt` begins.
+fn announced(tasks: &[Task]) -> StepResult {
+    let rows: Vec<_> = tasks.iter().map(header_line).collect();
+    let entry = json!({"heading": "# Tasks", "text": rows.join("\n")});
+    StepResult::output(json!({"tasks": tasks.len(), "progress": entry}))
+}
+
+/// How often a worker may be started for these tasks.
+fn room_for(tasks: &[Task], limits: &Limits) -> u32 {
+    let count = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
+    limits.iterations.unwrap_or_else(|| count.saturating_mul(4).max(100))
+}
+
 fn header_line(task: &Task) -> String {
     let blocked = if task.blocked_by.is_empty() {
         String::new()
     } else {
         format!(" (after {})", task.blocked_by.join(", "))
     };
-    let mut line = format!("- {} {}{blocked}", task.id, task.content);
+    let done = if task.status == Status::Completed { " (done before)" } else { "" };
+    let mut line = format!("- {} {}{blocked}{done}", task.id, task.content);
     if !task.description.is_empty() {
         line = format!("{line}\n  {}", task.description.trim().replace('\n', "\n  "));
     }

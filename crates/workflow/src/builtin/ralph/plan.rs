@@ -33,6 +33,11 @@ pub(super) fn read_plan(text: &str, max_tasks: u32) -> Result<Vec<Task>, String>
     let list = find_json(text, looks_like_a_plan)
         .or_else(|| find_json(text, |value| value.as_array().is_some_and(Vec::is_empty)))
         .ok_or("no JSON array of tasks was found in the answer")?;
+    checked(list, max_tasks)
+}
+
+/// The tasks of a list, all of them still to be done.
+pub(super) fn checked(list: Value, max_tasks: u32) -> Result<Vec<Task>, String> {
     let rows: Vec<Row> = serde_json::from_value(list)
         .map_err(|error| format!("the task list has the wrong shape: {error}"))?;
     if rows.is_empty() {

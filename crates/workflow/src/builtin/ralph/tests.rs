@@ -4,7 +4,7 @@ use atomic_event::{Patch, StepError, StepId, StepResult};
 use atomic_graph::{FunctionId, Goto, Program, State};
 use serde_json::{Value, json};
 
-use super::{functions, graph, initial_state, ralph};
+use super::{functions, graph, initial_state, ralph, ralph_with_tasks};
 use crate::{Call, Function, Launch, Limits, Paths};
 
 /// Calls a step function of Ralph on a state with these values and outputs.
@@ -181,4 +181,44 @@ fn a_run_begins_with_its_prompt_and_its_ceilings() {
     let state = initial_state(&launch);
     assert_eq!(state["prompt"], "Build");
     assert_eq!(state["limits"]["reviewRounds"], 3);
+}
+
+#[test]
+fn a_list_that_is_there_already_needs_no_planner() {
+    let rows = [
+        json!({"id": 1, "content": "a", "status": "completed"}),
+        json!({"id": 2, "content": "b", "status": "failed", "blockedBy": [1]}),
+    ];
+    let limits = Limits { review_rounds: 7, ..Limits::default() };
+    let workflow = ralph_with_tasks("ralph", &rows, &limits).unwrap();
+    assert!(Program::compile(workflow.graph.clone()).is_ok());
+    let kept = |id: &str| workflow.graph.nodes.iter().any(|node| node.id.as_str() == id);
+    let planning = ["planner", "parse-tasks"];
+    for node in &graph().nodes {
+        assert_eq!(kept(node.id.as_str()), !planning.contains(&node.id.as_str()), "{}", node.id);
+    }
+    assert!(workflow.graph.nodes.iter().all(|node| node.description.is_some()));
+
+    let state = workflow.initial_state.state(&Launch {
+        prompt: "Build".into(),
+        workers: 2,
+        ..Launch::default()
+    });
+    assert_eq!((&state["prompt"], &state["workers"]), (&json!("Build"), &json!(2)));
+    assert_eq!((&state["maxReviews"], &state["maxIterations"]), (&json!(7), &json!(100)));
+    let shown: Vec<_> =
+        state["tasks"].as_array().unwrap().iter().map(|t| (&t["id"], &t["status"])).collect();
+    assert_eq!(shown, [(&json!("#1"), &json!("completed")), (&json!("#2"), &json!("pending"))]);
+    // Whatever an ordinary run begins with is there as well.
+    for key in initial_state(&Launch::default()).keys() {
+        assert!(state.contains_key(key), "{key}");
+    }
+
+    let result = call("ralph/take-tasks", json!({"tasks": state["tasks"]}), json!({})).unwrap();
+    let text = &result.output["progress"]["text"];
+    assert_eq!(text, "- #1 a (done before)\n- #2 b (after #1)");
+
+    let wrong =
+        ralph_with_tasks("ralph", &[json!({"id": 1, "content": "a", "blockedBy": [3]})], &limits);
+    assert_eq!(wrong.unwrap_err(), "task #1 is blocked by #3, which does not exist");
 }

@@ -1,0 +1,191 @@
+//! The tools agents may be given, and what each backend calls them.
+
+use atomic_graph::check::nearest;
+
+/// A tool. A backend that has no such tool has no name for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tool {
+    /// What we call it: in lower case, as it stands in [`Tools`](crate::Tools).
+    pub name: &'static str,
+    /// What Claude Code calls it.
+    pub claude: Option<&'static str>,
+    /// What OpenCode calls it.
+    pub opencode: Option<&'static str>,
+    /// What Copilot calls it.
+    pub copilot: Option<&'static str>,
+    /// What people write for it as well, in lower case.
+    pub others: &'static [&'static str],
+}
+
+/// Every tool that is part of one of the programs. Tools of MCP servers are not among them: their
+/// names are known only where the servers run.
+pub const TOOLS: &[Tool] = &[
+    // ours, claude, opencode, copilot; nothing stands for no such tool
+    row("bash", "Bash", "bash", "bash", &["shell", "execute", "powershell"]),
+    row("bashoutput", "BashOutput", "", "read_bash", &[]),
+    row("bashinput", "", "", "write_bash", &[]),
+    row("killshell", "KillShell", "", "stop_bash", &["killbash"]),
+    row("read", "Read", "read", "view", &[]),
+    row("write", "Write", "write", "create", &[]),
+    row("edit", "Edit", "edit", "edit", &["str_replace", "str_replace_editor"]),
+    row("multiedit", "MultiEdit", "", "", &[]),
+    row("patch", "", "apply_patch", "apply_patch", &[]),
+    row("notebookread", "NotebookRead", "", "", &[]),
+    row("notebookedit", "NotebookEdit", "", "", &[]),
+    row("glob", "Glob", "glob", "glob", &[]),
+    row("grep", "Grep", "grep", "grep", &["search", "rg"]),
+    row("ls", "LS", "list", "", &[]),
+    row("lsp", "LSP", "lsp", "lsp", &[]),
+    row("webfetch", "WebFetch", "webfetch", "web_fetch", &["fetch", "web"]),
+    row("websearch", "WebSearch", "websearch", "web_search", &[]),
+    row("codesearch", "", "codesearch", "", &[]),
+    row("todowrite", "TodoWrite", "todowrite", "update_todo", &["todo"]),
+    row("todoread", "TodoRead", "todoread", "", &[]),
+    // Claude Code also calls it `Agent`, in the turns themselves.
+    row("task", "Task", "task", "task", &["agent", "subagent", "custom-agent"]),
+    row("taskcreate", "TaskCreate", "", "", &[]),
+    row("taskget", "TaskGet", "", "", &[]),
+    row("tasklist", "TaskList", "", "", &[]),
+    row("taskupdate", "TaskUpdate", "", "", &[]),
+    row("taskoutput", "TaskOutput", "", "read_agent", &["agentoutputtool"]),
+    row("taskstop", "TaskStop", "", "", &[]),
+    row("listagents", "ListAgents", "", "list_agents", &[]),
+    row("sendmessage", "SendMessage", "", "", &[]),
+    row("skill", "Skill", "skill", "skill", &[]),
+    row("slashcommand", "SlashCommand", "", "", &[]),
+    row("question", "AskUserQuestion", "question", "ask_user", &[]),
+    row("enterplanmode", "EnterPlanMode", "plan_enter", "", &[]),
+    row("exitplanmode", "ExitPlanMode", "plan_exit", "exit_plan_mode", &[]),
+    row("enterworktree", "EnterWorktree", "", "", &[]),
+    row("exitworktree", "ExitWorktree", "", "", &[]),
+    row("croncreate", "CronCreate", "", "", &[]),
+    row("cronlist", "CronList", "", "", &[]),
+    row("crondelete", "CronDelete", "", "", &[]),
+    row("monitor", "Monitor", "", "", &[]),
+    row("toolsearch", "ToolSearch", "", "", &[]),
+    row("structuredoutput", "StructuredOutput", "StructuredOutput", "", &[]),
+    row("listmcpresources", "ListMcpResourcesTool", "", "", &[]),
+    row("readmcpresource", "ReadMcpResourceTool", "", "", &[]),
+    row("batch", "", "batch", "", &[]),
+    row("reportintent", "", "", "report_intent", &[]),
+];
+
+const fn row(
+    name: &'static str,
+    claude: &'static str,
+    opencode: &'static str,
+    copilot: &'static str,
+    others: &'static [&'static str],
+) -> Tool {
+    Tool { name, claude: some(claude), opencode: some(opencode), copilot: some(copilot), others }
+}
+
+const fn some(name: &'static str) -> Option<&'static str> {
+    if name.is_empty() { None } else { Some(name) }
+}
+
+impl Tool {
+    /// Every name it has, ours first.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        let own = [self.claude, self.opencode, self.copilot].into_iter().flatten();
+        std::iter::once(self.name).chain(own).chain(self.others.iter().copied())
+    }
+}
+
+/// The tool that is meant by one of its names, in any case. A rule in parentheses, as in
+/// `bash(git:*)`, is no part of the name.
+pub fn find(name: &str) -> Option<&'static Tool> {
+    let name = without_rule(name);
+    let is_ours = |tool: &&Tool| tool.name.eq_ignore_ascii_case(name);
+    let is_any = |tool: &&Tool| tool.names().any(|known| known.eq_ignore_ascii_case(name));
+    TOOLS.iter().find(is_ours).or_else(|| TOOLS.iter().find(is_any))
+}
+
+/// A tool that no backend has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownTool {
+    /// Its name, without a rule.
+    pub name: String,
+    /// What was probably meant.
+    pub near: Option<String>,
+}
+
+/// Says when no backend has a tool of this name. Whatever may be the name of a tool of an MCP
+/// server (`mcp__server__tool`, `server/tool`, `server_tool`, `server-tool`) is given the benefit
+/// of the doubt, and so is a pattern.
+pub fn unknown(name: &str) -> Option<UnknownTool> {
+    let name = without_rule(name);
+    let is_one_word = !name.is_empty() && name.chars().all(char::is_alphanumeric);
+    if !is_one_word || find(name).is_some() {
+        return None;
+    }
+    let near = nearest(name, TOOLS.iter().flat_map(Tool::names)).map(str::to_lowercase);
+    Some(UnknownTool { name: name.to_owned(), near })
+}
+
+fn without_rule(name: &str) -> &str {
+    name.split_once('(').map_or(name, |(name, _)| name).trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::{TOOLS, Tool, find, unknown};
+
+    #[test]
+    fn a_tool_is_found_by_every_name_it_has() {
+        for (name, ours) in [
+            ("Bash", "bash"),
+            ("bash(git:*)", "bash"),
+            ("shell", "bash"),
+            ("view", "read"),
+            ("AskUserQuestion", "question"),
+            ("ask_user", "question"),
+            ("Agent", "task"),
+            ("list", "ls"),
+        ] {
+            assert_eq!(find(name).map(|tool| tool.name), Some(ours), "{name}");
+        }
+    }
+
+    /// What is to be mapped from one backend to another must not be open to doubt.
+    #[test]
+    fn no_name_stands_for_two_tools() {
+        let mut meant: BTreeMap<String, &str> = BTreeMap::new();
+        for tool in TOOLS {
+            assert_eq!(tool.name, tool.name.to_lowercase());
+            for name in tool.names() {
+                let other = meant.insert(name.to_lowercase(), tool.name);
+                assert!(other.is_none_or(|other| other == tool.name), "{name} is two tools");
+            }
+        }
+        let nowhere =
+            |tool: &&Tool| (tool.claude, tool.opencode, tool.copilot) == (None, None, None);
+        assert_eq!(TOOLS.iter().find(nowhere), None, "somebody has it");
+    }
+
+    #[test]
+    fn only_what_cannot_be_the_tool_of_a_server_is_complained_about() {
+        for (name, near) in [
+            ("raed", Some("read")),
+            ("websarch", Some("websearch")),
+            ("bsah(git:*)", Some("bash")),
+            ("frobnicate", None),
+        ] {
+            let found = unknown(name).unwrap();
+            assert_eq!(found.near.as_deref(), near, "{name}");
+        }
+        for name in [
+            "mcp__github__issue",
+            "github/issue",
+            "github_issue",
+            "echo-shout",
+            "mymcp_*",
+            "read",
+            "",
+        ] {
+            assert_eq!(unknown(name), None, "{name}");
+        }
+    }
+}
