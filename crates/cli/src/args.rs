@@ -41,6 +41,10 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Show what a name means: where it comes from, what it overrides, its prompt
     Show(ShowArgs),
+    /// Turn an old feature list into a file of tasks, or into a session of Ralph
+    Migrate(Box<MigrateArgs>),
+    /// Find out what is missing, odd or wrong: files, workflows, agent programs
+    Doctor(DoctorArgs),
     /// List sessions, or show one
     Sessions(SessionsArgs),
 }
@@ -166,6 +170,54 @@ pub(crate) struct ResumeArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
+
+/// Arguments of `migrate`.
+#[derive(Debug, Args)]
+pub(crate) struct MigrateArgs {
+    /// The list: features or tasks in JSON, alone or under `features` or `tasks`; it is not changed
+    #[arg(value_name = "FEATURE-LIST")]
+    pub(crate) file: PathBuf,
+    /// File of tasks to write [default: standard output, unless --ralph is given]
+    #[arg(long = "output", short = 'o', value_name = "FILE")]
+    pub(crate) to: Option<PathBuf>,
+    /// Overwrite that file
+    #[arg(long, requires = "to")]
+    pub(crate) force: bool,
+    /// Start a session of Ralph on the tasks; nothing is planned, and what is done stays done
+    #[arg(long)]
+    pub(crate) ralph: bool,
+    /// The agent program that does the work
+    #[arg(
+        long,
+        env = "ATOMIC_BACKEND",
+        value_name = "NAME",
+        default_value = "script",
+        help_heading = WITH_RALPH
+    )]
+    pub(crate) backend: String,
+    /// The model to use
+    #[arg(long, env = "ATOMIC_MODEL", value_name = "NAME", help_heading = WITH_RALPH)]
+    pub(crate) model: Option<String>,
+    #[command(flatten, next_help_heading = WITH_RALPH)]
+    pub(crate) settings: SettingsArgs,
+    #[command(flatten, next_help_heading = WITH_RALPH)]
+    pub(crate) output: OutputArgs,
+}
+
+const WITH_RALPH: &str = "With --ralph";
+
+/// Arguments of `doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = DOCTOR_EXIT_CODES)]
+pub(crate) struct DoctorArgs {
+    /// Print every remark as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const DOCTOR_EXIT_CODES: &str = "\
+Nothing from the project is run. Exit codes: 0 there is no problem (warnings and notes do not \
+count), 1 there is one.";
 
 /// Arguments of `answer`.
 #[derive(Debug, Args)]

@@ -33,6 +33,8 @@ fn main() -> ExitCode {
         Command::Graph(args) => commands::graph::graph(&args),
         Command::List(args) => commands::list::list(&args),
         Command::Show(args) => commands::show::show(&args),
+        Command::Migrate(args) => commands::migrate::migrate(&args),
+        Command::Doctor(args) => commands::doctor::doctor(&args),
         Command::Sessions(args) => match args.command {
             None | Some(SessionsCommand::List) => commands::sessions::list(),
             Some(SessionsCommand::Show { session }) => commands::sessions::show(&session),

@@ -9,6 +9,11 @@ pub(crate) fn line(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
+/// Says something beside what is printed.
+pub(crate) fn remark(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 /// Prints an error.
 pub(crate) fn complain(text: &str) {
     let _ = writeln!(std::io::stderr(), "{} {text}", style("error:").for_stderr().red().bold());
@@ -17,6 +22,13 @@ pub(crate) fn complain(text: &str) {
 /// Prints something that is not what was asked for.
 pub(crate) fn aside(text: &str) {
     let _ = writeln!(std::io::stderr(), "{}", style(text).for_stderr().dim());
+}
+
+/// A text without anything that would act on a terminal: names of files, what stands in them and
+/// what programs print come from strangers.
+pub(crate) fn printable(text: &str) -> String {
+    let harmless = |c: char| if c.is_control() && c != '\n' { '\u{fffd}' } else { c };
+    text.chars().map(harmless).collect()
 }
 
 /// The mark of a task or step by how it stands.

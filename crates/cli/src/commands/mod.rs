@@ -3,9 +3,11 @@
 pub(crate) mod answer;
 pub(crate) mod check;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod fork;
 pub(crate) mod graph;
 pub(crate) mod list;
+pub(crate) mod migrate;
 pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod sessions;

@@ -1,0 +1,214 @@
+//! The agent programs, and git: where they are, and what they say to `--version`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use atomic_backend::guard::{Finished, Guard, Job};
+use tokio::task::JoinSet;
+
+use super::path::{Located, SearchPath};
+use super::{Known, Remark, Severity};
+use crate::failure::Failure;
+
+/// A program that works for us.
+struct Agent {
+    name: &'static str,
+    install: &'static str,
+}
+
+const AGENTS: [Agent; 3] = [
+    Agent { name: "claude", install: "npm install -g @anthropic-ai/claude-code" },
+    Agent { name: "opencode", install: "npm install -g opencode-ai" },
+    Agent { name: "copilot", install: "npm install -g @github/copilot" },
+];
+
+pub(super) const GIT: &str = "git";
+
+/// How long a program may take to answer. Ending one that takes longer takes up to 0.3 s more, and
+/// two seconds are all a program gets.
+const PATIENCE: Duration = Duration::from_millis(1_600);
+
+/// How much of what a program prints is looked at.
+const MOST_BYTES: usize = 16 * 1024;
+
+/// What was found out about each program.
+pub(super) struct Probes(Vec<Probe>);
+
+/// What was found out about a program.
+pub(super) struct Probe {
+    name: &'static str,
+    pub(super) located: Located,
+    /// Absent when there is nothing to ask.
+    pub(super) answer: Option<Answer>,
+}
+
+/// What a program says to `--version`.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// Its version.
+    Version(String),
+    /// Nothing.
+    Silence,
+    /// Something in which there is no version.
+    Garbage(String),
+    /// That it has failed, with its last words.
+    Failure(String),
+    /// Nothing in time.
+    Late,
+    /// More than anybody wants to know.
+    Flood,
+}
+
+impl Probes {
+    pub(super) fn of(&self, name: &str) -> Option<&Probe> {
+        self.0.iter().find(|probe| probe.name == name)
+    }
+}
+
+/// Asks every program at the same time.
+pub(super) fn ask_all(search_path: &SearchPath) -> Result<Probes, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Failed(format!("the program could not start: {error}")))?;
+    let names: Vec<&'static str> = AGENTS.iter().map(|agent| agent.name).chain([GIT]).collect();
+    let path = search_path.for_programs();
+    runtime.block_on(async {
+        let mut probes: Vec<Probe> = vec![];
+        let mut asked = JoinSet::new();
+        for name in names {
+            let located = search_path.find(name);
+            if let Some(program) = located.path.clone() {
+                let (index, path) = (probes.len(), path.clone());
+                asked.spawn(async move { (index, ask(name, program, path).await) });
+            }
+            probes.push(Probe { name, located, answer: None });
+        }
+        while let Some(answered) = asked.join_next().await {
+            let Ok((index, answer)) = answered else { continue };
+            if let Some(probe) = probes.get_mut(index) {
+                probe.answer = Some(answer);
+            }
+        }
+        Ok(Probes(probes))
+    })
+}
+
+/// Asks one program, away from the project: what lies there must not have a say in it.
+async fn ask(name: &str, program: PathBuf, path: String) -> Answer {
+    let job = Job {
+        argv: vec![program.to_string_lossy().into_owned(), "--version".to_owned()],
+        cwd: PathBuf::from("/"),
+        env: vec![("PATH".to_owned(), path)],
+        marker: format!("doctor-{}/{name}", std::process::id()),
+        stdin: false,
+    };
+    let guard = Guard::from_current_exe();
+    match guard.run(&job, Some(PATIENCE), MOST_BYTES, std::future::pending()).await {
+        Ok(finished) => understood(&finished),
+        Err(error) => Answer::Failure(error.to_string()),
+    }
+}
+
+fn understood(finished: &Finished) -> Answer {
+    let Finished { status, tail, left_out } = finished;
+    let Some(status) = status else {
+        return if *left_out > 0 { Answer::Flood } else { Answer::Late };
+    };
+    if !status.success() {
+        let last = tail.lines().map(str::trim).rfind(|line| !line.is_empty());
+        let words = last.map_or_else(String::new, |line| format!(": {}", excerpt(line)));
+        return Answer::Failure(format!("{status}{words}"));
+    }
+    if *left_out > 0 {
+        return Answer::Flood;
+    }
+    match version_in(tail) {
+        Some(version) => Answer::Version(version),
+        None if tail.trim().is_empty() => Answer::Silence,
+        None => Answer::Garbage(excerpt(tail.trim())),
+    }
+}
+
+/// The first word that looks like a version: `2.1.325`, `v1.0`.
+fn version_in(text: &str) -> Option<String> {
+    let is_version = |word: &&str| {
+        let mut parts = word.split('.');
+        let mut is_number =
+            || parts.next().is_some_and(|part| part.starts_with(|c: char| c.is_ascii_digit()));
+        is_number() && is_number() && word.len() < 40
+    };
+    let words = text.split(|c: char| c.is_whitespace() || "(),;:\"".contains(c));
+    let plain = |word: &&str| word.chars().all(|c| c.is_ascii_graphic());
+    words
+        .map(|word| word.trim_start_matches('v').trim_end_matches('.'))
+        .filter(plain)
+        .find(is_version)
+        .map(str::to_owned)
+}
+
+/// The beginning of a text, on one line.
+fn excerpt(text: &str) -> String {
+    let beginning: String = text.chars().take(60).collect();
+    let more = if text.chars().count() > 60 { "…" } else { "" };
+    format!("{beginning:?}{more}")
+}
+
+pub(super) fn look(known: &Known) -> Vec<Remark> {
+    let mut remarks = vec![];
+    let mut is_one_there = false;
+    for agent in &AGENTS {
+        let Some(probe) = known.probes.of(agent.name) else { continue };
+        is_one_there |= probe.located.path.is_some();
+        remarks.extend(about(probe, &format!("install it: {}", agent.install)));
+    }
+    if !is_one_there {
+        let remedy = "install one of them; until then, `atomic demo` shows a run without any";
+        remarks.push(Remark::new(Severity::Warning, "there is no agent program", remedy));
+    }
+    remarks.extend(known.search_path.relative.iter().map(|entry| {
+        let entry = if entry.as_os_str().is_empty() { Path::new(".") } else { entry };
+        let text = format!(
+            "PATH has the folder `{}`, which is another one everywhere; nothing was run from it",
+            entry.display()
+        );
+        Remark::new(Severity::Warning, text, "write whole paths in PATH")
+    }));
+    remarks
+}
+
+/// What there is to say about a program; `install` is the remedy where there is none.
+pub(super) fn about(probe: &Probe, install: &str) -> Vec<Remark> {
+    let Probe { name, located, answer } = probe;
+    let mut remarks: Vec<Remark> = located
+        .in_project
+        .iter()
+        .map(|path| {
+            let text = format!("{}: not run, because it is in the project", path.display());
+            let remedy = "take the folder out of PATH unless you trust it";
+            Remark::new(Severity::Warning, text, remedy)
+        })
+        .collect();
+    let Some(path) = &located.path else {
+        let text = format!("{name} is not installed");
+        remarks.push(Remark::new(Severity::Note, text, install));
+        return remarks;
+    };
+    let path = path.display();
+    let wrong = |what: String| {
+        let remedy = format!("try `{path} --version` yourself, or {install}");
+        Remark::new(Severity::Warning, format!("{name}: {path} {what}"), remedy)
+    };
+    remarks.push(match answer {
+        Some(Answer::Version(version)) => Remark::fine(format!("{name} {version}, {path}")),
+        Some(Answer::Silence) => wrong("prints nothing for --version".to_owned()),
+        Some(Answer::Garbage(said)) => wrong(format!("prints no version: {said}")),
+        Some(Answer::Failure(why)) => wrong(format!("fails ({why})")),
+        Some(Answer::Late) => wrong("does not answer within 2 s".to_owned()),
+        Some(Answer::Flood) => {
+            wrong(format!("prints more than {} KiB for --version", MOST_BYTES / 1024))
+        }
+        None => wrong("could not be asked".to_owned()),
+    });
+    remarks
+}

@@ -1,0 +1,68 @@
+//! Workflow files, loaded as they would be to run them.
+
+use std::path::{Path, PathBuf};
+
+use super::{Known, Remark, Severity, counted};
+use crate::{home, load};
+
+/// A file in a folder for workflows.
+pub(super) struct WorkflowFile {
+    path: PathBuf,
+    /// What is wrong with it.
+    errors: Vec<String>,
+    /// What is odd about it.
+    warnings: Vec<String>,
+    is_workflow: bool,
+}
+
+/// Loads every file in the project's and the user's folder.
+pub(super) fn read() -> Vec<WorkflowFile> {
+    let user = home::folder().map(|folder| folder.join("workflows"));
+    let folders = [Some(PathBuf::from(load::FOLDER)), user];
+    folders.into_iter().flatten().flat_map(|folder| files_in(&folder)).map(judged).collect()
+}
+
+fn files_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_hidden = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+    };
+    let mut paths: Vec<PathBuf> =
+        entries.map(|entry| entry.path()).filter(|path| !is_hidden(path)).collect();
+    paths.sort();
+    paths
+}
+
+fn judged(path: PathBuf) -> WorkflowFile {
+    let is_workflow = path.extension().is_some_and(|ending| ending == "json");
+    let (mut errors, mut warnings) = (vec![], vec![]);
+    if is_workflow {
+        match load::load(&path.to_string_lossy()) {
+            Ok(loaded) => (errors, warnings) = (loaded.errors, loaded.warnings),
+            Err(failure) => errors.push(failure.to_string()),
+        }
+    }
+    WorkflowFile { path, errors, warnings, is_workflow }
+}
+
+pub(super) fn look(known: &Known) -> Vec<Remark> {
+    let is_fine = |file: &&WorkflowFile| file.is_workflow && file.errors.is_empty();
+    let fine = known.workflows.iter().filter(is_fine).count();
+    let mut remarks = vec![Remark::fine(match fine {
+        0 => "the built-in ones can be run".to_owned(),
+        number => format!("{} and the built-in ones can be run", counted(number, "file")),
+    })];
+    for file in &known.workflows {
+        let path = file.path.display();
+        // What `check` says has its place and its remedy in it.
+        let errors = file.errors.iter().map(|text| (Severity::Problem, text));
+        let warnings = file.warnings.iter().map(|text| (Severity::Warning, text));
+        let said = errors.chain(warnings);
+        remarks.extend(said.map(|(severity, text)| Remark::new(severity, text.clone(), "")));
+        if !file.is_workflow {
+            let text = format!("{path}: left out: workflows are files that end in `.json`");
+            remarks.push(Remark::new(Severity::Note, text, ""));
+        }
+    }
+    remarks
+}

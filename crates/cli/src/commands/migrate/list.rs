@@ -1,0 +1,221 @@
+//! The whole list: checked, in the shape of version 1.0, and as Ralph takes it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use atomic_graph::check::nearest;
+use serde_json::{Map, Value, json};
+
+use super::source::{Listed, Problem};
+use super::task::{Status, Task, bare, metadata, task};
+
+/// The longest `content` of a task of Ralph, in characters.
+const CONTENT: usize = 80;
+
+/// Tasks that fit together.
+pub(super) struct TaskList {
+    pub(super) tasks: Vec<Task>,
+    /// What is said about the list as a whole.
+    about: Map<String, Value>,
+}
+
+impl TaskList {
+    /// Understands what stands in a file; the error is everything that is wrong with it.
+    pub(super) fn of(listed: Listed) -> Result<Self, Vec<Problem>> {
+        let mut problems = vec![];
+        if listed.entries.is_empty() {
+            let remedy = "name a file with at least one feature or task";
+            problems.push(Problem::new(
+                1,
+                "the list is empty; there is nothing to migrate",
+                remedy,
+            ));
+        }
+        let entries = listed.entries.into_iter();
+        let mut tasks: Vec<Task> = entries.map(|entry| task(entry, &mut problems)).collect();
+        number(&mut tasks);
+        check_ids(&tasks, &mut problems);
+        check_dependencies(&mut tasks, &mut problems);
+        if problems.is_empty() {
+            check_order(&tasks, &mut problems);
+        }
+        problems.sort_by_key(|problem| problem.line);
+        if problems.is_empty() { Ok(Self { tasks, about: listed.about }) } else { Err(problems) }
+    }
+
+    /// What the list is called, when it says so.
+    pub(super) fn title(&self) -> Option<&str> {
+        let said = |about: &Map<String, Value>, key: &str| about.get(key)?.as_str().map(str::len);
+        let key = ["title", "name", "project", "description"]
+            .into_iter()
+            .find(|key| said(&self.about, key).is_some_and(|length| length > 0))?;
+        self.about.get(key)?.as_str()
+    }
+
+    /// How many tasks stand like this.
+    pub(super) fn count(&self, status: Status) -> usize {
+        self.tasks.iter().filter(|task| task.status == status).count()
+    }
+
+    /// The file of version 1.0.
+    pub(super) fn file(&self, now: &str) -> Value {
+        let tasks: Vec<Value> = self.tasks.iter().map(written).collect();
+        let mut about = self.about.clone();
+        about.shift_remove("version");
+        let mut metadata = metadata(&mut about);
+        metadata.extend(about);
+        metadata.entry("createdAt").or_insert_with(|| now.into());
+        metadata.insert("updatedAt".to_owned(), now.into());
+        metadata.insert("source".to_owned(), "migrated".into());
+        json!({"version": "1.0", "tasks": tasks, "metadata": metadata})
+    }
+
+    /// The rows as Ralph's planner would return them, with what is done already. Lower priorities
+    /// come first.
+    pub(super) fn rows(&self) -> Vec<Value> {
+        let priority = |task: &&Task| {
+            task.priority.as_ref().and_then(serde_json::Number::as_f64).unwrap_or(0.0)
+        };
+        let mut tasks: Vec<&Task> = self.tasks.iter().collect();
+        tasks.sort_by(|one, other| priority(one).total_cmp(&priority(other)));
+        tasks.into_iter().map(row).collect()
+    }
+}
+
+/// Gives every task without an id the first number that is free, from its own place on.
+fn number(tasks: &mut [Task]) {
+    let mut taken: BTreeSet<String> =
+        tasks.iter().map(|task| bare(&task.id).to_owned()).filter(|id| !id.is_empty()).collect();
+    for (index, task) in tasks.iter_mut().enumerate() {
+        if !bare(&task.id).is_empty() {
+            continue;
+        }
+        let free = (index + 1..).map(|number| number.to_string());
+        task.id = free.into_iter().find(|id| !taken.contains(id)).unwrap_or_default();
+        taken.insert(task.id.clone());
+    }
+}
+
+fn check_ids(tasks: &[Task], problems: &mut Vec<Problem>) {
+    let mut known: BTreeMap<&str, usize> = BTreeMap::new();
+    for task in tasks {
+        if let Some(first) = known.insert(bare(&task.id), task.line) {
+            let message = format!("the id {} is used twice; first on line {first}", task.id);
+            problems.push(Problem::new(task.line, message, "give one of them another id"));
+        }
+    }
+}
+
+/// Every dependency must be there; it is written as the task itself writes its id.
+fn check_dependencies(tasks: &mut [Task], problems: &mut Vec<Problem>) {
+    let ids: BTreeMap<String, String> =
+        tasks.iter().map(|task| (bare(&task.id).to_owned(), task.id.clone())).collect();
+    for task in tasks {
+        for dependency in &mut task.dependencies {
+            if let Some(id) = ids.get(bare(dependency)) {
+                dependency.clone_from(id);
+                continue;
+            }
+            let message = format!("{} depends on {dependency}, which is not in the list", task.id);
+            let near = nearest(bare(dependency), ids.keys().map(String::as_str));
+            let remedy = near.map_or_else(
+                || "add it, or take the dependency out".to_owned(),
+                |near| format!("did you mean \"{near}\"?"),
+            );
+            problems.push(Problem::new(task.dependencies_line, message, remedy));
+        }
+    }
+}
+
+/// Finds a circle of tasks that wait for each other.
+fn check_order(tasks: &[Task], problems: &mut Vec<Problem>) {
+    let mut left: BTreeMap<&str, &Task> =
+        tasks.iter().map(|task| (task.id.as_str(), task)).collect();
+    loop {
+        let waits =
+            |task: &&Task| task.dependencies.iter().any(|id| left.contains_key(id.as_str()));
+        let free: Vec<&str> =
+            left.values().filter(|task| !waits(task)).map(|task| task.id.as_str()).collect();
+        if free.is_empty() {
+            break;
+        }
+        for id in free {
+            left.remove(id);
+        }
+    }
+    // Every task that is left waits for another one that is left, so walking on finds a circle.
+    let Some(mut next) = tasks.iter().find(|task| left.contains_key(task.id.as_str())) else {
+        return;
+    };
+    let mut path: Vec<&str> = vec![];
+    while !path.contains(&next.id.as_str()) {
+        path.push(&next.id);
+        let blocker = next.dependencies.iter().find_map(|id| left.get(id.as_str()));
+        let Some(blocker) = blocker else { return };
+        next = blocker;
+    }
+    let first = path.iter().position(|id| *id == next.id).unwrap_or(0);
+    path.push(&next.id);
+    let message = format!("tasks wait for each other: {}", path[first..].join(" -> "));
+    let remedy = "take one of these dependencies out";
+    problems.push(Problem::new(next.dependencies_line, message, remedy));
+}
+
+/// A task as the file has it.
+fn written(task: &Task) -> Value {
+    let mut fields = Map::new();
+    let mut put = |key: &str, value: Value| fields.insert(key.to_owned(), value);
+    put("id", task.id.as_str().into());
+    put("name", task.name.as_str().into());
+    if let Some(description) = &task.description {
+        put("description", description.as_str().into());
+    }
+    put("status", task.status.word().into());
+    if let Some(priority) = &task.priority {
+        put("priority", priority.clone().into());
+    }
+    if !task.dependencies.is_empty() {
+        put("dependencies", task.dependencies.clone().into());
+    }
+    if !task.metadata.is_empty() {
+        put("metadata", task.metadata.clone().into());
+    }
+    fields.into()
+}
+
+/// A task as Ralph has it.
+fn row(task: &Task) -> Value {
+    let line = task.name.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let content = shortened(line);
+    let whole = Some(task.name.as_str()).filter(|name| *name != content);
+    let description: Vec<&str> = whole.into_iter().chain(task.description.as_deref()).collect();
+    let criteria = ["acceptanceCriteria", "acceptance_criteria", "steps"]
+        .iter()
+        .find_map(|key| task.metadata.get(*key)?.as_array());
+    let criteria: Vec<String> = criteria
+        .into_iter()
+        .flatten()
+        .map(|step| step.as_str().map_or_else(|| step.to_string(), str::to_owned))
+        .collect();
+    json!({
+        "id": ralph_id(&task.id),
+        "content": content,
+        "description": description.join("\n\n"),
+        "acceptanceCriteria": criteria,
+        "blockedBy": task.dependencies.iter().map(|id| ralph_id(id)).collect::<Vec<_>>(),
+        "status": if task.status.is_done() { "completed" } else { "pending" },
+    })
+}
+
+/// An id that can be a part of a step's name.
+fn ralph_id(id: &str) -> String {
+    let plain = |c: char| if c.is_control() || c == '/' { '-' } else { c };
+    format!("#{}", bare(id).chars().map(plain).collect::<String>())
+}
+
+fn shortened(line: &str) -> String {
+    if line.chars().count() <= CONTENT {
+        return line.to_owned();
+    }
+    let cut: String = line.chars().take(CONTENT - 1).collect();
+    format!("{}…", cut.trim_end())
+}
