@@ -25,6 +25,7 @@ pub const TOOLS: &[Tool] = &[
     row("bashoutput", "BashOutput", "", "read_bash", &[]),
     row("bashinput", "", "", "write_bash", &[]),
     row("killshell", "KillShell", "", "stop_bash", &["killbash"]),
+    row("listshells", "", "", "list_bash", &[]),
     row("read", "Read", "read", "view", &[]),
     row("write", "Write", "write", "create", &[]),
     row("edit", "Edit", "edit", "edit", &["str_replace", "str_replace_editor"]),
@@ -35,11 +36,11 @@ pub const TOOLS: &[Tool] = &[
     row("glob", "Glob", "glob", "glob", &[]),
     row("grep", "Grep", "grep", "grep", &["search", "rg"]),
     row("ls", "LS", "list", "", &[]),
-    row("lsp", "LSP", "lsp", "lsp", &[]),
+    row("lsp", "LSP", "lsp", "", &[]),
     row("webfetch", "WebFetch", "webfetch", "web_fetch", &["fetch", "web"]),
     row("websearch", "WebSearch", "websearch", "web_search", &[]),
     row("codesearch", "", "codesearch", "", &[]),
-    row("todowrite", "TodoWrite", "todowrite", "update_todo", &["todo"]),
+    row("todowrite", "TodoWrite", "todowrite", "", &["todo"]),
     row("todoread", "TodoRead", "todoread", "", &[]),
     // Claude Code also calls it `Agent`, in the turns themselves.
     row("task", "Task", "task", "task", &["agent", "subagent", "custom-agent"]),
@@ -68,6 +69,8 @@ pub const TOOLS: &[Tool] = &[
     row("readmcpresource", "ReadMcpResourceTool", "", "", &[]),
     row("batch", "", "batch", "", &[]),
     row("reportintent", "", "", "report_intent", &[]),
+    row("storememory", "", "", "store_memory", &[]),
+    row("sql", "", "", "sql", &[]),
 ];
 
 const fn row(

@@ -188,16 +188,16 @@ fn nothing_in_the_project_is_run() {
     let (work, met) = (env.work(), env.outside("met"));
     let trap = format!("touch {}; echo 6.6.6", met.display());
     for folder in [work.clone(), work.join("bin"), work.join("node_modules/.bin")] {
-        for name in ["claude", "opencode", "copilot", "git", "node"] {
+        for name in ["claude", "opencode", "copilot", "git", "interpreter-of-opencode"] {
             program(&folder, name, &trap);
         }
     }
-    // A link that leads into the project, and a program that wants something by name.
-    fs::create_dir(env.outside("bin")).unwrap();
+    // Outside: a link that leads into the project, a program that is run by another one, and one
+    // that does what it finds where it is run.
+    let opencode = program(&env.outside("bin"), "opencode", "");
+    fs::write(&opencode, "#!/usr/bin/env interpreter-of-opencode\n").unwrap();
     symlink(work.join("claude"), env.outside("bin/claude")).unwrap();
-    let node = env.outside("bin/opencode");
-    fs::write(&node, "#!/usr/bin/env node\n").unwrap();
-    fs::set_permissions(&node, fs::Permissions::from_mode(0o755)).unwrap();
+    program(&env.outside("bin"), "copilot", "[ ! -x ./claude ] || ./claude; echo 1.0");
     let path = format!(
         ":.:bin:{}:{}:{}",
         work.display(),

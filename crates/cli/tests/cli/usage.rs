@@ -10,7 +10,7 @@ use crate::scene::Scene;
 #[test]
 fn help_texts() {
     let env = TestEnv::new();
-    let verbs: [&[&str]; 11] = [
+    let verbs: [&[&str]; 13] = [
         &[],
         &["demo"],
         &["run"],
@@ -19,6 +19,8 @@ fn help_texts() {
         &["fork"],
         &["check"],
         &["graph"],
+        &["migrate"],
+        &["doctor"],
         &["sessions"],
         &["sessions", "list"],
         &["sessions", "show"],
