@@ -163,6 +163,21 @@ fn many_problems_are_not_all_told() {
     assert!(ran.stderr.ends_with("… and 10 more\n"), "{}", ran.stderr);
 }
 
+/// As many tasks in a row are more than a stack would hold.
+#[test]
+fn a_long_chain_is_followed_to_its_end() {
+    let last = 40_000;
+    let row = |n: u32| json!({"id": n, "description": "x", "dependencies": [(n + 1).min(last)]});
+    let mut rows: Vec<Value> = (1..=last).map(row).collect();
+    let circle = rows.iter().map(Value::to_string).collect::<Vec<_>>().join(",\n");
+    let (_, ran) = migrated(&format!("[{circle}]"), &[]);
+    let told = "feature-list.json:40000: tasks wait for each other: 40000 -> 40000";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    rows[last as usize - 1] = json!({"id": last, "description": "x"});
+    let tasks = tasks_of(&json!(rows).to_string());
+    assert_eq!(tasks.as_array().unwrap().len(), last as usize);
+}
+
 #[test]
 fn what_is_no_file_of_tasks_is_not_read() {
     let env = TestEnv::new();

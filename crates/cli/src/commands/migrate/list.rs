@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use atomic_graph::check::nearest;
 use serde_json::{Map, Value, json};
 
-use super::source::{Listed, Problem};
+use super::source::{Listed, MOST_PROBLEMS, Problem};
 use super::task::{Status, Task, bare, metadata, task};
 
 /// The longest `content` of a task of Ralph, in characters.
@@ -116,7 +116,10 @@ fn check_dependencies(tasks: &mut [Task], problems: &mut Vec<Problem>) {
                 continue;
             }
             let message = format!("{} depends on {dependency}, which is not in the list", task.id);
-            let near = nearest(bare(dependency), ids.keys().map(String::as_str));
+            // Comparing with every id takes its time, and only the first problems are told.
+            let is_told = problems.len() < MOST_PROBLEMS;
+            let meant = || nearest(bare(dependency), ids.keys().map(String::as_str));
+            let near = is_told.then(meant).flatten();
             let remedy = near.map_or_else(
                 || "add it, or take the dependency out".to_owned(),
                 |near| format!("did you mean \"{near}\"?"),
@@ -126,38 +129,44 @@ fn check_dependencies(tasks: &mut [Task], problems: &mut Vec<Problem>) {
     }
 }
 
-/// Finds a circle of tasks that wait for each other.
+/// Finds a circle of tasks that wait for each other: goes from every task to those it waits for,
+/// and back when one has been seen to its end.
 fn check_order(tasks: &[Task], problems: &mut Vec<Problem>) {
-    let mut left: BTreeMap<&str, &Task> =
-        tasks.iter().map(|task| (task.id.as_str(), task)).collect();
-    loop {
-        let waits =
-            |task: &&Task| task.dependencies.iter().any(|id| left.contains_key(id.as_str()));
-        let free: Vec<&str> =
-            left.values().filter(|task| !waits(task)).map(|task| task.id.as_str()).collect();
-        if free.is_empty() {
-            break;
+    let places: BTreeMap<&str, usize> =
+        tasks.iter().enumerate().map(|(place, task)| (task.id.as_str(), place)).collect();
+    let mut seen = vec![false; tasks.len()];
+    let mut is_on_path = vec![false; tasks.len()];
+    for start in 0..tasks.len() {
+        if seen[start] {
+            continue;
         }
-        for id in free {
-            left.remove(id);
+        // Each with the number of its dependencies that were followed.
+        let mut path = vec![(start, 0)];
+        while let Some((place, followed)) = path.last_mut() {
+            let place = *place;
+            seen[place] = true;
+            is_on_path[place] = true;
+            let Some(id) = tasks[place].dependencies.get(*followed) else {
+                is_on_path[place] = false;
+                path.pop();
+                continue;
+            };
+            *followed += 1;
+            let Some(next) = places.get(id.as_str()).copied() else { continue };
+            if is_on_path[next] {
+                let circle = path.iter().map(|(place, _)| *place).skip_while(|at| *at != next);
+                let ids = circle.chain([next]).map(|at| tasks[at].id.as_str());
+                let ids = ids.collect::<Vec<_>>().join(" -> ");
+                let message = format!("tasks wait for each other: {ids}");
+                let remedy = "take one of these dependencies out";
+                problems.push(Problem::new(tasks[next].dependencies_line, message, remedy));
+                return;
+            }
+            if !seen[next] {
+                path.push((next, 0));
+            }
         }
     }
-    // Every task that is left waits for another one that is left, so walking on finds a circle.
-    let Some(mut next) = tasks.iter().find(|task| left.contains_key(task.id.as_str())) else {
-        return;
-    };
-    let mut path: Vec<&str> = vec![];
-    while !path.contains(&next.id.as_str()) {
-        path.push(&next.id);
-        let blocker = next.dependencies.iter().find_map(|id| left.get(id.as_str()));
-        let Some(blocker) = blocker else { return };
-        next = blocker;
-    }
-    let first = path.iter().position(|id| *id == next.id).unwrap_or(0);
-    path.push(&next.id);
-    let message = format!("tasks wait for each other: {}", path[first..].join(" -> "));
-    let remedy = "take one of these dependencies out";
-    problems.push(Problem::new(next.dependencies_line, message, remedy));
 }
 
 /// A task as the file has it.

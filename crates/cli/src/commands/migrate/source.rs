@@ -14,7 +14,7 @@ use crate::paint;
 const MOST_BYTES: u64 = 8 * 1024 * 1024;
 
 /// How many problems are told at once.
-const MOST_PROBLEMS: usize = 20;
+pub(super) const MOST_PROBLEMS: usize = 20;
 
 /// The keys under which a list may stand.
 const LISTS: [&str; 2] = ["features", "tasks"];
@@ -23,6 +23,8 @@ const LISTS: [&str; 2] = ["features", "tasks"];
 pub(super) struct Source {
     path: String,
     text: String,
+    /// Where every line ends, in bytes.
+    line_ends: Vec<usize>,
 }
 
 /// Something that is wrong at a line.
@@ -101,7 +103,8 @@ impl Source {
         if text.trim().is_empty() {
             return Err(refused("it is empty; there is nothing to migrate"));
         }
-        Ok(Self { path: place, text })
+        let line_ends = text.match_indices('\n').map(|(at, _)| at).collect();
+        Ok(Self { path: place, text, line_ends })
     }
 
     /// The path, as it was typed.
@@ -215,7 +218,7 @@ impl Source {
     /// The line a part of the text begins at.
     fn line(&self, part: &RawValue) -> usize {
         let at = part.get().as_ptr().addr().saturating_sub(self.text.as_ptr().addr());
-        1 + self.text.bytes().take(at).filter(|byte| *byte == b'\n').count()
+        1 + self.line_ends.partition_point(|end| *end < at)
     }
 }
 
