@@ -98,7 +98,7 @@ impl Shelf {
 }
 
 /// Where the workflows of a user and of a project are, the farther first.
-fn folders(project: &Path) -> Vec<PathBuf> {
+pub(crate) fn folders(project: &Path) -> Vec<PathBuf> {
     let (user, own) = (home::folder().map(|folder| folder.join("workflows")), project.join(FOLDER));
     let is_same = |user: &PathBuf| user.canonicalize().ok() == own.canonicalize().ok();
     user.filter(|user| !is_same(user)).into_iter().chain([own.clone()]).collect()

@@ -87,6 +87,11 @@ impl Registry {
         self.entities.iter().enumerate().filter(is_meant).map(|(_, entity)| entity)
     }
 
+    /// All of them, whether their names mean them or others.
+    pub fn every(&self) -> impl Iterator<Item = &Entity> {
+        self.entities.iter()
+    }
+
     /// Every file something was read from, whether its name means it or not.
     pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
         self.entities.iter().filter_map(|entity| entity.origin.path.as_ref())

@@ -5,6 +5,7 @@
 
 mod entities;
 mod machine;
+mod names;
 mod path;
 mod programs;
 mod uses;
@@ -12,10 +13,8 @@ mod workflows;
 
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use atomic_registry::{Folders, Registry};
 use console::style;
 use serde_json::json;
 
@@ -24,13 +23,13 @@ use self::path::SearchPath;
 use self::programs::Probes;
 use self::workflows::WorkflowFile;
 use crate::args::DoctorArgs;
+use crate::catalog::{self, Catalog};
 use crate::failure::Failure;
 use crate::paint;
 
 /// Everything the checks look at.
 struct Known {
-    folders: Folders,
-    registry: Registry,
+    catalog: Catalog,
     workflows: Vec<WorkflowFile>,
     search_path: SearchPath,
     probes: Probes,
@@ -43,10 +42,10 @@ struct Check {
     look: fn(&Known) -> Vec<Remark>,
 }
 
-/// Every check, in the order in which they are shown. Names that hide each other and settings
-/// have their place here, too: one line and one file each.
+/// Every check, in the order in which they are shown.
 const CHECKS: &[Check] = &[
     Check { title: "Commands, skills and agents", look: entities::look },
+    Check { title: "Names", look: names::look },
     Check { title: "Tools and models", look: uses::look },
     Check { title: "Workflows", look: workflows::look },
     Check { title: "Agent programs", look: programs::look },
@@ -138,20 +137,21 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
 /// Finds everything out. Files are read while the programs are asked, so that nothing takes longer
 /// than the slowest of them.
 fn find_out() -> Result<Known, Failure> {
-    let project = std::env::current_dir()
-        .map_err(|error| Failure::Failed(format!("the current folder cannot be used: {error}")))?;
-    let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-    let folders = Folders { project, home };
-    let search_path = SearchPath::of_environment(&folders);
+    let project = catalog::here()?;
+    let search_path = SearchPath::of_environment(&project);
     let (files, probes) = std::thread::scope(|scope| {
-        let files = scope.spawn(|| (Registry::read(&folders), workflows::read()));
+        let files = scope.spawn(|| {
+            let catalog = Catalog::of(&project);
+            let workflows = workflows::read(&catalog);
+            (catalog, workflows)
+        });
         let probes = programs::ask_all(&search_path);
         (files.join(), probes)
     });
-    let (registry, workflows) =
+    let (catalog, workflows) =
         files.map_err(|_| Failure::Failed("the files could not be read".to_owned()))?;
     let home = machine::home_folder();
-    Ok(Known { folders, registry, workflows, search_path, probes: probes?, home })
+    Ok(Known { catalog, workflows, search_path, probes: probes?, home })
 }
 
 /// A check and its remarks, as they are read.
@@ -177,11 +177,6 @@ fn summary(problems: usize, warnings: usize) -> String {
             format!("{}, {}.", counted(problems, "problem"), counted(warnings, "warning"))
         }
     }
-}
-
-/// A path as short as can be: from the project on, where it is in there.
-fn short(path: &Path, folders: &Folders) -> String {
-    path.strip_prefix(&folders.project).unwrap_or(path).display().to_string()
 }
 
 /// `1 agent`, `2 agents`.

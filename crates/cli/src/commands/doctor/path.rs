@@ -1,11 +1,10 @@
 //! Where programs are looked for. Looking at a project must not run anything in it, so its folders
 //! are left out, and so is whatever depends on the folder one happens to be in.
 
-use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use atomic_registry::Folders;
+use crate::home;
 
 /// The folders of `PATH`.
 pub(super) struct SearchPath {
@@ -26,15 +25,11 @@ pub(super) struct Located {
 }
 
 impl SearchPath {
-    pub(super) fn of_environment(folders: &Folders) -> Self {
+    pub(super) fn of_environment(project: &Path) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        Self::of(&path, folders)
-    }
-
-    fn of(path: &OsString, folders: &Folders) -> Self {
-        let entries = std::env::split_paths(path).filter(|_| !path.is_empty());
-        let (folders_of_path, relative) = entries.partition(|entry: &PathBuf| entry.is_absolute());
-        Self { folders: folders_of_path, relative, projects: projects(folders) }
+        let entries = std::env::split_paths(&path).filter(|_| !path.is_empty());
+        let (folders, relative) = entries.partition(|entry: &PathBuf| entry.is_absolute());
+        Self { folders, relative, projects: projects(project) }
     }
 
     /// The first program of this name that can be run.
@@ -72,11 +67,10 @@ impl SearchPath {
 
 /// The current folder and the repository it is in. A folder that holds the home folder is nobody's
 /// clone: what is below it was put there by the user.
-fn projects(folders: &Folders) -> Vec<PathBuf> {
-    let here = folders.project.canonicalize().unwrap_or_else(|_| folders.project.clone());
+fn projects(project: &Path) -> Vec<PathBuf> {
+    let here = project.canonicalize().unwrap_or_else(|_| project.to_owned());
     let repository = here.ancestors().find(|folder| folder.join(".git").exists());
-    let home = folders.home.as_ref();
-    let home = home.map(|home| home.canonicalize().unwrap_or_else(|_| home.clone()));
+    let home = home::user().map(|home| home.canonicalize().unwrap_or(home));
     let holds_home = |folder: &Path| home.as_ref().is_some_and(|home| home.starts_with(folder));
     let all = [Some(here.as_path()), repository];
     all.into_iter()

@@ -5,21 +5,19 @@ use std::path::Path;
 
 use atomic_registry::{Entity, tools};
 
-use super::{Known, Remark, Severity, short};
+use super::{Known, Remark, Severity};
 
 /// As much of a file as is looked through for a line.
 const MOST_BYTES: u64 = 1024 * 1024;
 
 pub(super) fn look(known: &Known) -> Vec<Remark> {
     let mut remarks = vec![];
-    let registry = &known.registry;
-    // Also those that others hide: they can still be called by where they are.
-    let all = registry.all().flat_map(|one| std::iter::once(one).chain(registry.overridden(one)));
-    for entity in all {
+    // Also those that others replace: they are meant as soon as those are gone.
+    for entity in known.catalog.registry.every() {
         let Some(path) = &entity.origin.path else { continue };
         for (word, text, remedy) in unknown(entity) {
             let line = line_of(path, &word).map_or_else(String::new, |line| format!(":{line}"));
-            let place = format!("{}{line}", short(path, &known.folders));
+            let place = format!("{}{line}", known.catalog.shown(path));
             let text = format!("{place}: {}: {text}", entity.name);
             remarks.push(Remark::new(Severity::Warning, text, remedy));
         }

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::{Known, Remark, Severity, counted};
-use crate::{home, load};
+use crate::catalog::Catalog;
+use crate::shelf;
 
 /// A file in a folder for workflows.
 pub(super) struct WorkflowFile {
@@ -16,10 +17,10 @@ pub(super) struct WorkflowFile {
 }
 
 /// Loads every file in the project's and the user's folder.
-pub(super) fn read() -> Vec<WorkflowFile> {
-    let user = home::folder().map(|folder| folder.join("workflows"));
-    let folders = [Some(PathBuf::from(load::FOLDER)), user];
-    folders.into_iter().flatten().flat_map(|folder| files_in(&folder)).map(judged).collect()
+pub(super) fn read(catalog: &Catalog) -> Vec<WorkflowFile> {
+    let folders = shelf::folders(&catalog.project).into_iter().rev();
+    let paths = folders.flat_map(|folder| files_in(&folder));
+    paths.map(|path| judged(path, catalog)).collect()
 }
 
 fn files_in(folder: &Path) -> Vec<PathBuf> {
@@ -33,11 +34,11 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-fn judged(path: PathBuf) -> WorkflowFile {
+fn judged(path: PathBuf, catalog: &Catalog) -> WorkflowFile {
     let is_workflow = path.extension().is_some_and(|ending| ending == "json");
     let (mut errors, mut warnings) = (vec![], vec![]);
     if is_workflow {
-        match load::load(&path.to_string_lossy()) {
+        match catalog.load(&path.to_string_lossy()) {
             Ok(loaded) => (errors, warnings) = (loaded.errors, loaded.warnings),
             Err(failure) => errors.push(failure.to_string()),
         }

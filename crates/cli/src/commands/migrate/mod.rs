@@ -16,6 +16,7 @@ use self::source::Source;
 use self::task::Status;
 use super::run::{see_through, somebody_is_there};
 use crate::args::MigrateArgs;
+use crate::catalog::{self, Catalog};
 use crate::failure::{Failure, exit_code};
 use crate::{paint, stage};
 
@@ -57,13 +58,14 @@ fn prepared(
     if tasks.tasks.iter().all(|task| task.status.is_done()) {
         return Err(refused("every task is done already; there is nothing to start"));
     }
-    let workspace = std::env::current_dir()
-        .map_err(|error| Failure::Failed(format!("the current folder cannot be used: {error}")))?;
+    let workspace = catalog::here()?;
+    let catalog = Catalog::of(&workspace);
+    catalog.introduce(args.output.verbose);
     let mut settings = Settings::default();
     args.settings.apply(&mut settings, somebody_is_there(&args.output));
     let workflow = ralph_with_tasks("ralph", &tasks.rows(), &settings.limits)
         .map_err(|problem| refused(&format!("Ralph cannot take this list: {problem}")))?;
-    let stage = stage::stage(&args.backend, settings.script.as_deref())?;
+    let stage = stage::stage(&args.backend, settings.script.as_deref(), catalog.registry)?;
     let prompt = prompt(source, tasks);
     let model = args.model.clone();
     Ok((stage, StartRequest { workflow, prompt, workspace, model, settings }))

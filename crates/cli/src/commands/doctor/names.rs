@@ -1,0 +1,28 @@
+//! Names that mean something else than one would think, and files that others replace.
+
+use super::{Known, Remark, Severity};
+
+pub(super) fn look(known: &Known) -> Vec<Remark> {
+    let catalog = &known.catalog;
+    let mut remarks = vec![];
+    for shadowed in catalog.names().shadowed() {
+        let remedy = "give one of them another name, or type what is said here";
+        remarks.push(Remark::new(Severity::Note, shadowed.to_string(), remedy));
+    }
+    let replaced = catalog.registry.replaced().filter_map(|(entity, meant)| {
+        // What ships with the program is there to be replaced.
+        let path = entity.origin.path.as_ref()?;
+        let by = meant.origin.path.as_ref().map(|path| catalog.shown(path)).unwrap_or_default();
+        let what = format!("the {} `{}`", entity.kind.word(), entity.name);
+        Some(format!("{}: {what} is replaced by {by}", catalog.shown(path)))
+    });
+    let workflows = catalog.shelf.replaced.iter().filter_map(|(path, name)| {
+        let by = catalog.shelf.file(name).map(|path| catalog.shown(path))?;
+        Some(format!("{}: the workflow `{name}` is replaced by {by}", catalog.shown(path)))
+    });
+    remarks.extend(replaced.chain(workflows).map(|text| Remark::new(Severity::Note, text, "")));
+    if remarks.is_empty() {
+        remarks.push(Remark::fine("every name means what it says"));
+    }
+    remarks
+}
