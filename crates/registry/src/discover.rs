@@ -91,8 +91,9 @@ fn stem(path: &Path) -> Option<String> {
     let at = name.len().checked_sub(3)?;
     let ending = name.get(at..)?;
     let stem = name.get(..at)?;
-    // Copilot calls its agents `reviewer.agent.md`.
-    let stem = stem.strip_suffix(".agent").unwrap_or(stem);
+    // Copilot calls its agents `reviewer.agent.md`, and called them `reviewer.chatmode.md`.
+    let says_kind = [".agent", ".chatmode", ".prompt"];
+    let stem = says_kind.iter().find_map(|kind| stem.strip_suffix(kind)).unwrap_or(stem);
     (ending.eq_ignore_ascii_case(".md") && !stem.is_empty()).then(|| stem.to_owned())
 }
 
@@ -108,25 +109,39 @@ fn skills(
     let is_skill = |path: &&PathBuf| {
         path.file_name().is_some_and(|name| name.eq_ignore_ascii_case("SKILL.md"))
     };
+    let mut own = listing.files.iter().filter(is_skill);
     if depth > 0
-        && let Some(path) = listing.files.iter().find(is_skill)
+        && let Some(path) = own.next()
     {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         candidates.push(Candidate { path: path.clone(), place: index, name, aliases: vec![] });
+        for other in own {
+            let message = format!("{} is there too and is read", path.display());
+            walk.findings.push(Finding::skipped(other, message, "remove one of them"));
+        }
+        // What else is in the folder belongs to the skill, unless it is one itself.
+        for folder in listing.folders.iter().filter(|folder| has_skill(folder)) {
+            skills(walk, index, folder, depth + 1, candidates);
+        }
         return;
     }
-    if depth == 0 {
+    if depth > 0 && listing.folders.is_empty() {
+        let message = "there is no `SKILL.md` in it";
+        walk.findings.push(Finding::skipped(folder, message, "add one, or remove the folder"));
+    } else {
         for path in &listing.files {
             let message = "a skill is a folder with a `SKILL.md` in it";
             walk.findings.push(Finding::skipped(path, message, "move it to `<name>/SKILL.md`"));
         }
-    } else if listing.folders.is_empty() {
-        let message = "there is no `SKILL.md` in it";
-        walk.findings.push(Finding::skipped(folder, message, "add one, or remove the folder"));
     }
     for folder in listing.folders {
         skills(walk, index, &folder, depth + 1, candidates);
     }
+}
+
+/// Whether there is a skill in a folder; its other files are not looked at.
+fn has_skill(folder: &Path) -> bool {
+    ["SKILL.md", "skill.md"].iter().any(|name| files::is_there(&folder.join(name)))
 }
 
 /// Reads files, several at a time where there are many; what comes of it is in their order.
@@ -186,6 +201,10 @@ fn read_one(candidate: &Candidate, place: &Place, findings: &mut Vec<Finding>) -
             return None;
         }
     };
+    if text.text.trim_start_matches('\u{feff}').trim().is_empty() {
+        findings.push(Finding::skipped(path, "it is empty", "write something, or remove it"));
+        return None;
+    }
     let explains = EXPLANATIONS.iter().any(|word| candidate.name.eq_ignore_ascii_case(word));
     if document.head.is_empty() && explains {
         findings.push(Finding::aside(path, "it has no head, so it explains the folder"));

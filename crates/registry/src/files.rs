@@ -37,7 +37,7 @@ impl<'f> Walk<'f> {
         let mut listing = Listing::default();
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return listing,
+            Err(_) if !is_there(folder) => return listing,
             Err(error) => {
                 let message = format!("the folder cannot be read: {error}");
                 self.findings.push(Finding::skipped(folder, message, "make it readable"));
@@ -68,6 +68,9 @@ impl<'f> Walk<'f> {
         let is_hidden =
             path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
         if is_hidden {
+            // Nothing has to be done about it, but whoever looks for it shall find it.
+            let message = "its name begins with a dot, so nobody is meant to see it";
+            self.findings.push(Finding::skipped(&path, message, ""));
             return;
         }
         match fs::metadata(&path) {
@@ -92,16 +95,22 @@ pub(crate) struct Text {
     pub(crate) oddity: Option<Finding>,
 }
 
-/// Reads a file that is known to be one.
+/// Whether there is anything at a place, be it a link that leads nowhere.
+pub(crate) fn is_there(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
+}
+
+/// Reads a file.
 pub(crate) fn read(path: &Path) -> Result<Text, Finding> {
     let unreadable = |error: std::io::Error| {
         Finding::skipped(path, format!("it cannot be read: {error}"), "make it readable")
     };
-    let file = fs::File::open(path).map_err(unreadable)?;
-    let meta = file.metadata().map_err(unreadable)?;
-    if !meta.is_file() {
+    // Opening a pipe waits for somebody to write into it.
+    if !fs::metadata(path).map_err(unreadable)?.is_file() {
         return Err(Finding::skipped(path, "this is no file", "remove it"));
     }
+    let file = fs::File::open(path).map_err(unreadable)?;
+    let meta = file.metadata().map_err(unreadable)?;
     let mut bytes = Vec::with_capacity(usize::try_from(meta.len().min(MOST_BYTES)).unwrap_or(0));
     // It may grow while it is read.
     file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
@@ -109,8 +118,10 @@ pub(crate) fn read(path: &Path) -> Result<Text, Finding> {
         let message = format!("it is larger than {} KiB", MOST_BYTES / 1024);
         return Err(Finding::skipped(path, message, "shorten it"));
     }
-    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
-        return Err(Finding::skipped(path, "it is UTF-16", "save it as UTF-8"));
+    if let Some(text) = utf16(&bytes) {
+        let message = "it is UTF-16, which other programs do not read";
+        let oddity = Finding::odd(path, message, "save it as UTF-8");
+        return Ok(Text { text, oddity: Some(oddity) });
     }
     if bytes.contains(&0) {
         return Err(Finding::skipped(path, "it is no text", "remove it"));
@@ -126,4 +137,17 @@ pub(crate) fn read(path: &Path) -> Result<Text, Finding> {
             Ok(Text { text, oddity: Some(oddity) })
         }
     }
+}
+
+/// The text of bytes that say they are UTF-16.
+fn utf16(bytes: &[u8]) -> Option<String> {
+    let unit = match bytes.get(..2)? {
+        [0xff, 0xfe] => u16::from_le_bytes,
+        [0xfe, 0xff] => u16::from_be_bytes,
+        _ => return None,
+    };
+    let units = bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+    let text: String = char::decode_utf16(units).map(|c| c.unwrap_or('\u{fffd}')).collect();
+    // Something else may begin with these bytes.
+    (!text.contains('\0')).then_some(text)
 }

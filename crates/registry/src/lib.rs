@@ -10,6 +10,7 @@ mod finding;
 pub mod frontmatter;
 mod models;
 mod names;
+mod keys;
 mod normal;
 mod opencode;
 mod parse;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::entity::Provider;
 
@@ -79,38 +79,89 @@ impl Tools {
     /// Reads what stands behind `tools`; the error says what cannot be one.
     pub fn read(value: &Value) -> Result<Self, String> {
         match value {
-            Value::Null => Ok(Self::default()),
-            Value::String(text) => Ok(Self::only(split(text))),
-            Value::Array(items) => {
-                let mut names = vec![];
-                for item in items {
-                    let Value::String(text) = item else {
-                        return Err(format!("{item} is no name of a tool"));
-                    };
-                    names.extend(split(text));
+            // Whoever begins to restrict something does not mean everything.
+            Value::Null => Err("nothing stands behind it".to_owned()),
+            Value::String(text) => Self::of_text(text),
+            Value::Array(items) => Self::of_list(items),
+            Value::Object(fields) => Self::of_switches(fields),
+            Value::Bool(_) | Value::Number(_) => Err(format!("{value} is no list of tools")),
+        }
+    }
+
+    /// Nothing at all.
+    pub(crate) fn none() -> Self {
+        Self { only: Some(vec![]), without: vec![] }
+    }
+
+    /// The same without those that another list names.
+    pub(crate) fn except(mut self, other: Self) -> Self {
+        let Some(names) = other.only else { return Self::none() };
+        if let Some(only) = &mut self.only {
+            only.retain(|name| !names.contains(name));
+        }
+        self.without.extend(names);
+        self
+    }
+
+    fn of_text(text: &str) -> Result<Self, String> {
+        let names = split(text)?;
+        let words: Vec<&str> = names.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            [all, ..] if !text.contains(',') && all.eq_ignore_ascii_case("all") => {
+                match &words[1..] {
+                    [] | ["tools"] => Ok(Self::default()),
+                    _ => Err(format!("`{text}` is a sentence")),
                 }
-                Ok(Self::only(names))
             }
-            Value::Object(fields) => {
-                let (mut only, mut without) = (vec![], vec![]);
-                for (name, allowed) in fields {
-                    match allowed {
-                        Value::Bool(true) => only.push(name.clone()),
-                        Value::Bool(false) => without.push(lower(name)),
-                        Value::Null
-                        | Value::Number(_)
-                        | Value::String(_)
-                        | Value::Array(_)
-                        | Value::Object(_) => {
-                            return Err(format!("`{name}: {allowed}` is neither true nor false"));
+            [none] if none.eq_ignore_ascii_case("none") => Ok(Self::none()),
+            _ => Ok(Self::only(names)),
+        }
+    }
+
+    fn of_list(items: &[Value]) -> Result<Self, String> {
+        let mut names = vec![];
+        let mut switches = Map::new();
+        for item in items {
+            match item {
+                Value::Null => {}
+                Value::String(text) => names.push(text.clone()),
+                Value::Object(fields) => {
+                    for (name, value) in fields {
+                        match value {
+                            // `- Bash(git add: x)` has a colon in it.
+                            Value::String(rule) if name.contains('(') => {
+                                names.push(format!("{name}: {rule}"));
+                            }
+                            _ => _ = switches.insert(name.clone(), value.clone()),
                         }
                     }
                 }
-                let only = if only.is_empty() { None } else { Self::only(only).only };
-                Ok(Self { only, without })
+                Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+                    return Err(format!("{item} is no name of a tool"));
+                }
             }
-            Value::Bool(_) | Value::Number(_) => Err(format!("{value} is no list of tools")),
         }
+        if !switches.is_empty() {
+            switches.extend(names.into_iter().map(|name| (name, Value::Bool(true))));
+            return Self::of_switches(&switches);
+        }
+        // A comma in a rule parts what belongs together, so they are put together first.
+        Ok(Self::only(split(&names.join(", "))?))
+    }
+
+    fn of_switches(fields: &Map<String, Value>) -> Result<Self, String> {
+        let (mut on, mut without) = (vec![], vec![]);
+        for (name, allowed) in fields {
+            match is_yes(allowed) {
+                Some(true) => on.push(name.clone()),
+                Some(false) => without.push(lower(name)),
+                None => return Err(format!("`{name}: {allowed}` is neither true nor false")),
+            }
+        }
+        let everything_off = without.iter().any(|name| name == "*");
+        let only = if on.is_empty() && !everything_off { None } else { Self::only(on).only };
+        without.retain(|name| name != "*");
+        Ok(Self { only, without })
     }
 
     fn only(names: Vec<String>) -> Self {
@@ -148,9 +199,22 @@ fn lower(tool: &str) -> String {
     }
 }
 
+/// Whether something is switched on, in whatever word; nothing where it is none of them.
+pub(crate) fn is_yes(value: &Value) -> Option<bool> {
+    match value {
+        Value::Bool(is_on) => Some(*is_on),
+        Value::String(word) => match word.trim().to_lowercase().as_str() {
+            "true" | "yes" | "on" => Some(true),
+            "false" | "no" | "off" => Some(false),
+            _ => None,
+        },
+        Value::Null | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
 /// Names between commas, or between spaces where there are no commas; both count only outside of
-/// parentheses.
-fn split(text: &str) -> Vec<String> {
+/// parentheses. The error names a parenthesis that nobody closed.
+fn split(text: &str) -> Result<Vec<String>, String> {
     let text = text.trim();
     let text =
         text.strip_prefix('[').map_or(text, |inner| inner.strip_suffix(']').unwrap_or(inner));
@@ -168,11 +232,20 @@ fn split(text: &str) -> Vec<String> {
                 part.push(c);
             }
         }
-        let clean = |part: &String| part.trim().trim_matches(['"', '\'']).to_owned();
-        parts.iter().map(clean).filter(|part| !part.is_empty()).collect::<Vec<_>>()
+        if depth > 0 {
+            return Err(format!("a parenthesis in `{text}` is not closed"));
+        }
+        // Lists that were put on one line still have their dashes.
+        let clean = |part: &String| {
+            let part = part.trim();
+            let part = part.strip_prefix("- ").unwrap_or(part);
+            part.trim_matches(['"', '\'', '`']).to_owned()
+        };
+        let is_name = |part: &String| !part.is_empty() && part != "-";
+        Ok(parts.iter().map(clean).filter(is_name).collect::<Vec<_>>())
     };
-    let by_comma = parts(|c| c == ',' || c == '\n');
-    if by_comma.len() > 1 { by_comma } else { parts(char::is_whitespace) }
+    let by_comma = parts(|c| matches!(c, ',' | ';' | '\n'))?;
+    if by_comma.len() > 1 { Ok(by_comma) } else { parts(char::is_whitespace) }
 }
 
 #[cfg(test)]
@@ -203,7 +276,6 @@ mod tests {
     #[test]
     fn tools_are_one_list_however_they_are_written() {
         for (value, shown) in [
-            (json!(null), "all"),
             (json!("*"), "all"),
             (json!(["all"]), "all"),
             (json!([]), "none"),
@@ -217,6 +289,15 @@ mod tests {
             (json!(["Read, Write"]), "read, write"),
             (json!({"bash": true, "write": false}), "bash"),
             (json!({"write": false, "Edit": false}), "all but write, edit"),
+            (json!({"*": false}), "none"),
+            (json!({"*": false, "read": "yes"}), "read"),
+            (json!({"*": true, "write": false}), "all but write"),
+            (json!(["Bash(a", "b)", "Read"]), "bash(a, b), read"),
+            (json!([{"Bash(git add": "*)"}, null]), "bash(git add: *)"),
+            (json!([{"bash": true}, {"write": false}]), "bash"),
+            (json!("All tools"), "all"),
+            (json!("None"), "none"),
+            (json!("- Read - Edit"), "read, edit"),
             (json!("mcp__github__create_issue"), "mcp__github__create_issue"),
         ] {
             assert_eq!(
@@ -225,7 +306,10 @@ mod tests {
                 "{value}"
             );
         }
-        let wrong: [(Value, &str); 3] = [
+        let wrong: [(Value, &str); 6] = [
+            (json!(null), "nothing stands behind it"),
+            (json!("All tools except Bash"), "`All tools except Bash` is a sentence"),
+            (json!("Bash(git"), "a parenthesis in `Bash(git` is not closed"),
             (json!(7), "7 is no list of tools"),
             (json!([7]), "7 is no name of a tool"),
             (json!({"bash": "ask"}), "`bash: \"ask\"` is neither true nor false"),

@@ -20,10 +20,18 @@ pub(crate) fn read(config: &ConfigFile, entities: &mut Vec<Entity>, findings: &m
             findings.push(Finding::skipped(path, "this is no file", "remove it"));
             return;
         }
-        Err(_) => return,
+        Err(_) if !files::is_there(path) => return,
+        Err(error) => {
+            let message = format!("it cannot be read: {error}");
+            findings.push(Finding::skipped(path, message, "mend or remove it"));
+            return;
+        }
     }
     let text = match files::read(path) {
-        Ok(text) => text.text,
+        Ok(text) => {
+            findings.extend(text.oddity);
+            text.text
+        }
         Err(finding) => {
             findings.push(finding);
             return;
@@ -93,7 +101,7 @@ fn entity(
             return None;
         }
     };
-    let text = with_file(&text, path, name, findings)?;
+    let text = with_files(&text, path, name, findings)?;
     // The key is its name, whatever else is said.
     fields.insert("name".to_owned(), Value::String(name.to_owned()));
     let origin =
@@ -108,17 +116,30 @@ fn entity(
     parse::entity(found, fields, &text, findings)
 }
 
-/// The text of `{file:./prompts/x.md}`, which is beside the settings; other texts as they are.
-fn with_file(text: &str, path: &Path, name: &str, findings: &mut Vec<Finding>) -> Option<String> {
-    let inner = text.trim().strip_prefix("{file:").and_then(|rest| rest.strip_suffix('}'));
-    let Some(inner) = inner else { return Some(text.to_owned()) };
-    let file = path.parent().unwrap_or(Path::new("")).join(inner.trim());
-    let is_file = std::fs::metadata(&file).is_ok_and(|meta| meta.is_file());
-    let read = if is_file { files::read(&file).map(|text| text.text).ok() } else { None };
-    if read.is_none() {
-        let message =
-            format!("`{name}` takes its text from {}, which cannot be read", file.display());
-        findings.push(Finding::odd(path, message, "mend the path"));
+/// The text with those of the files in it: `{file:./prompts/x.md}` is beside the settings.
+fn with_files(text: &str, path: &Path, name: &str, findings: &mut Vec<Finding>) -> Option<String> {
+    let (mut whole, mut rest) = (String::new(), text);
+    while let Some((before, behind)) = rest.split_once("{file:") {
+        let Some((file, after)) = behind.split_once('}') else { break };
+        let file = path.parent().unwrap_or(Path::new("")).join(file.trim());
+        whole.push_str(before);
+        match files::read(&file) {
+            Ok(text) => whole.push_str(text.text.trim_end()),
+            Err(finding) => {
+                let why = finding.message;
+                let file = file.display();
+                let message = format!("`{name}` takes its text from {file}, left out: {why}");
+                findings.push(Finding::odd(path, message, "mend the path"));
+                return None;
+            }
+        }
+        if whole.len() as u64 > files::MOST_BYTES {
+            let message = format!("`{name}` is larger than {} KiB", files::MOST_BYTES / 1024);
+            findings.push(Finding::odd(path, message, "take shorter files"));
+            return None;
+        }
+        rest = after;
     }
-    read
+    whole.push_str(rest);
+    Some(whole)
 }

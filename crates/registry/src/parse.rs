@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::entity::{Arguments, Entity, Kind, Origin, Prompt};
 use crate::finding::Finding;
-use crate::normal::{Model, Tools};
+use crate::keys::{KEPT, READ, spelled};
+use crate::normal::{Model, Tools, is_yes};
 use atomic_graph::check::nearest;
 
 /// A file that was found, before it is understood.
@@ -20,88 +21,16 @@ pub(crate) struct Found {
     pub(crate) prompt: Prompt,
 }
 
-/// Keys that mean something to one of the providers and are kept for it.
-const KEPT: &[&str] = &[
-    "agent",
-    "author",
-    "background",
-    "color",
-    "compatibility",
-    "context",
-    "date",
-    "disable",
-    "disable-model-invocation",
-    "disallowed-tools",
-    "effort",
-    "globs",
-    "handoffs",
-    "hooks",
-    "icon",
-    "infer",
-    "initial-prompt",
-    "isolation",
-    "license",
-    "max-steps",
-    "max-tokens",
-    "max-turns",
-    "mcp-servers",
-    "memory",
-    "metadata",
-    "mode",
-    "permission",
-    "permission-mode",
-    "permissions",
-    "paths",
-    "reasoning-effort",
-    "shell",
-    "skills",
-    "steps",
-    "subtask",
-    "tags",
-    "target",
-    "temperature",
-    "title",
-    "top-p",
-    "user-invocable",
-    "version",
-    "when-to-use",
-];
+/// How many keys without a meaning are told one by one.
+const TOLD: usize = 8;
 
-/// Keys that are read here.
-const READ: &[&str] = &[
-    "aliases",
-    "allowed-tools",
-    "argument-hint",
-    "description",
-    "hidden",
-    "model",
-    "name",
-    "required-arguments",
-    "tools",
-];
+/// The longest name, in bytes: it has to fit into the name of a file.
+const LONGEST_NAME: usize = 200;
 
 /// What stands in a head, by keys in one spelling.
 struct Head<'p> {
     path: &'p Path,
     fields: Map<String, Value>,
-}
-
-/// A key in the spelling that counts: `allowedTools` and `allowed_tools` are `allowed-tools`.
-fn spelled(key: &str) -> String {
-    let mut spelled = String::with_capacity(key.len() + 2);
-    let mut after_lower = false;
-    for c in key.trim().chars() {
-        if c.is_uppercase() && after_lower {
-            spelled.push('-');
-        }
-        after_lower = c.is_lowercase() || c.is_numeric();
-        if c == '_' || c == ' ' {
-            spelled.push('-');
-        } else {
-            spelled.extend(c.to_lowercase());
-        }
-    }
-    spelled
 }
 
 /// Understands an entity; `body` is only looked at for what the head does not say.
@@ -112,28 +41,14 @@ pub(crate) fn entity(
     findings: &mut Vec<Finding>,
 ) -> Option<Entity> {
     let path = found.origin.path.clone().unwrap_or_default();
-    let mut head = Head {
-        path: &path,
-        fields: head.into_iter().map(|(key, value)| (spelled(&key), value)).collect(),
-    };
-    if head.fields.get("disable") == Some(&Value::Bool(true)) {
+    let mut head = Head::of(&path, head, findings);
+    if head.is_set("disable") {
         findings.push(Finding::aside(&path, "it says `disable: true`"));
         return None;
     }
-    let given = head.text("name", findings).unwrap_or_else(|| found.name.clone());
-    let name = match name(&given) {
-        Ok(name) => name,
-        Err(problem) => {
-            findings.push(Finding::skipped(&path, problem, "choose another `name`"));
-            return None;
-        }
-    };
-    if name != given.trim().to_lowercase() {
-        let message =
-            format!("`{}` cannot be typed as a name: it is called `{name}`", given.trim());
-        findings.push(Finding::odd(&path, message, "use letters, digits, `-` and `_` in `name`"));
-    }
-    let description = head.text("description", findings).unwrap_or_else(|| match found.kind {
+    let name = head.name(&found.name, findings)?;
+    let description = head.text("description", findings).map(with_line_ends);
+    let description = description.unwrap_or_else(|| match found.kind {
         Kind::Agent => format!("Agent: {name}"),
         Kind::Command | Kind::Skill => first_words(body).unwrap_or_else(|| {
             format!("{}: {name}", if found.kind == Kind::Skill { "Skill" } else { "Command" })
@@ -149,12 +64,15 @@ pub(crate) fn entity(
     for alias in head.list("aliases", findings) {
         match self::name(&alias) {
             Ok(alias) => aliases.push(alias),
-            Err(problem) => findings.push(Finding::odd(&path, problem, "choose another alias")),
+            Err(NoName::LeadsAway(problem) | NoName::Unusable(problem)) => {
+                findings.push(Finding::odd(&path, problem, "choose another alias"));
+            }
         }
     }
     aliases.retain(|alias| *alias != name);
     aliases.dedup();
-    let hidden = head.fields.remove("hidden") == Some(Value::Bool(true));
+    let hidden = head.is_set("hidden");
+    head.fields.shift_remove("hidden");
     head.tell_unknown(findings);
     let more = head.fields;
     Some(Entity {
@@ -172,18 +90,68 @@ pub(crate) fn entity(
     })
 }
 
-impl Head<'_> {
+impl<'p> Head<'p> {
+    fn of(path: &'p Path, head: Map<String, Value>, findings: &mut Vec<Finding>) -> Self {
+        let mut fields = Map::new();
+        for (key, value) in head {
+            let spelled = spelled(&key);
+            if fields.insert(spelled.clone(), value).is_some() {
+                let message =
+                    format!("`{key}` is `{spelled}`, which is there twice; the last one holds");
+                findings.push(Finding::odd(path, message, "remove one of them"));
+            }
+        }
+        Self { path, fields }
+    }
+
+    /// Whether something is switched on.
+    fn is_set(&self, key: &str) -> bool {
+        self.fields.get(key).is_some_and(|value| is_yes(value) == Some(true))
+    }
+
+    /// Takes the name out; nothing where it leads away. What cannot be typed is called as its file.
+    fn name(&mut self, file: &str, findings: &mut Vec<Finding>) -> Option<String> {
+        let given = self.text("name", findings).unwrap_or_else(|| file.to_owned());
+        let found = match name(&given) {
+            Err(NoName::Unusable(problem)) if given != file => {
+                let message = format!("{problem}: it is called as its file");
+                findings.push(Finding::odd(self.path, message, "choose another `name`"));
+                return name(file).ok();
+            }
+            found => found,
+        };
+        let name = match found {
+            Ok(name) => name,
+            Err(NoName::LeadsAway(problem) | NoName::Unusable(problem)) => {
+                findings.push(Finding::skipped(self.path, problem, "choose another `name`"));
+                return None;
+            }
+        };
+        if name != given.trim().to_lowercase() {
+            let given = given.trim();
+            let message = format!("`{given}` cannot be typed as a name: it is called `{name}`");
+            let remedy = "use letters, digits, `-` and `_` in `name`";
+            findings.push(Finding::odd(self.path, message, remedy));
+        }
+        Some(name)
+    }
+
     /// Takes a value out that must be a text. Numbers are taken for texts, lists are put together.
     fn text(&mut self, key: &str, findings: &mut Vec<Finding>) -> Option<String> {
-        let value = self.fields.remove(key)?;
+        let value = self.fields.shift_remove(key)?;
         let text = match &value {
             Value::Null => return None,
             Value::String(text) => text.clone(),
             Value::Number(_) | Value::Bool(_) => value.to_string(),
+            Value::Array(items) if key == "model" && items.len() > 1 => {
+                let first = plain(&items[0]);
+                let message = format!("`model` names several; `{first}` is meant");
+                findings.push(Finding::odd(self.path, message, "write one"));
+                first
+            }
             Value::Array(items) => {
+                let all = items.iter().map(plain).collect::<Vec<_>>().join(", ");
                 // `argument-hint: [message]` is meant as it is written.
-                let items: Vec<String> = items.iter().map(plain).collect();
-                let all = items.join(if key == "argument-hint" { "] [" } else { ", " });
                 if key == "argument-hint" { format!("[{all}]") } else { all }
             }
             Value::Object(_) => {
@@ -198,7 +166,7 @@ impl Head<'_> {
 
     /// Takes a list of names out; a text with commas is one too.
     fn list(&mut self, key: &str, findings: &mut Vec<Finding>) -> Vec<String> {
-        match self.fields.remove(key) {
+        match self.fields.shift_remove(key) {
             None | Some(Value::Null) => vec![],
             Some(Value::String(text)) => {
                 let text = text.trim().trim_start_matches('[').trim_end_matches(']');
@@ -215,24 +183,44 @@ impl Head<'_> {
     }
 
     fn tools(&mut self, findings: &mut Vec<Finding>) -> Tools {
-        let allowed = self.fields.remove("allowed-tools");
-        let Some(value) = self.fields.remove("tools").or(allowed) else { return Tools::default() };
-        Tools::read(&value).unwrap_or_else(|problem| {
-            // Whoever restricts something must not end up with everything.
-            let message = format!("`tools` cannot be read, so it may use none: {problem}");
-            let remedy = "write a list of names, such as `tools: Read, Edit`";
-            findings.push(Finding::odd(self.path, message, remedy));
-            Tools { only: Some(vec![]), without: vec![] }
-        })
+        let allowed = self.fields.shift_remove("allowed-tools");
+        let tools = self.fields.shift_remove("tools");
+        if tools.is_some() && allowed.is_some() {
+            let message = "`tools` and `allowed-tools` are both there; `tools` holds";
+            findings.push(Finding::odd(self.path, message, "remove one of them"));
+        }
+        let without = self.fields.shift_remove("disallowed-tools");
+        let mut read = |value: Option<Value>, key: &str| {
+            let value = value?;
+            Some(Tools::read(&value).unwrap_or_else(|problem| {
+                // Whoever restricts something must not end up with everything.
+                let message = format!("`{key}` cannot be read, so it may use none: {problem}");
+                let remedy = "write a list of names, such as `tools: Read, Edit`";
+                findings.push(Finding::odd(self.path, message, remedy));
+                Tools::none()
+            }))
+        };
+        let key = if tools.is_some() { "tools" } else { "allowed-tools" };
+        let only = read(tools.or(allowed), key).unwrap_or_default();
+        match without {
+            None | Some(Value::Null) => only,
+            Some(value) => match Tools::read(&value) {
+                Ok(without) => only.except(without),
+                Err(_) => read(Some(value), "disallowed-tools").unwrap_or_default(),
+            },
+        }
     }
 
     fn tell_unknown(&self, findings: &mut Vec<Finding>) {
-        for key in self.fields.keys() {
-            if KEPT.contains(&key.as_str()) || READ.contains(&key.as_str()) {
-                continue;
-            }
+        let is_known = |key: &str| KEPT.contains(&key) || READ.contains(&key);
+        let unknown: Vec<&String> = self.fields.keys().filter(|key| !is_known(key)).collect();
+        if let Some(more) = unknown.len().checked_sub(TOLD).filter(|more| *more > 0) {
+            let message = format!("{more} more keys mean nothing here");
+            findings.push(Finding::odd(self.path, message, "remove them"));
+        }
+        for key in unknown.into_iter().take(TOLD) {
             let meant = nearest(key, READ.iter().chain(KEPT).copied());
-            let message = format!("`{key}` means nothing here");
+            let message = format!("`{}` means nothing here", shortened(key));
             let remedy = meant.map_or_else(
                 || "remove it, unless another program reads it".to_owned(),
                 |meant| format!("did you mean `{meant}`?"),
@@ -246,23 +234,50 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), |text| text.trim().to_owned())
 }
 
-/// A name as it is typed; the error says why it cannot be one.
-pub(crate) fn name(given: &str) -> Result<String, String> {
+/// Why something cannot be a name.
+#[derive(Debug)]
+pub(crate) enum NoName {
+    /// It leads out of its folder: nobody writes that by mistake.
+    LeadsAway(String),
+    /// There is nothing in it that can be typed, or too much.
+    Unusable(String),
+}
+
+/// A name as it is typed: letters, digits, `-`, `_`, `.`, and `:` between the parts of a path.
+pub(crate) fn name(given: &str) -> Result<String, NoName> {
     let given = given.trim();
-    let leads_away = given.contains(['/', '\\']) || given.contains("..");
-    if given.is_empty() || leads_away || given.chars().any(char::is_control) {
-        return Err(format!("{given:?} is no name"));
+    if given.contains('\\') || given.contains("..") {
+        return Err(NoName::LeadsAway(format!("{:?} is no name", shortened(given))));
     }
-    let typed = |c: char| {
-        if c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':') { c } else { '-' }
+    let unusable = || NoName::Unusable(format!("{:?} is no name", shortened(given)));
+    if given.len() > LONGEST_NAME || given.chars().any(char::is_control) {
+        return Err(unusable());
+    }
+    // People write a command as it is called: `/commit`.
+    let given = given.trim_matches('/');
+    let typed = |c: char| match c {
+        '/' => ':',
+        '-' | '_' | '.' | ':' => c,
+        _ if c.is_alphanumeric() => c,
+        _ => '-',
     };
     let name: String = given.to_lowercase().chars().map(typed).collect();
     let name = name.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
-    if name.chars().any(char::is_alphanumeric) {
-        Ok(name)
-    } else {
-        Err(format!("{given:?} is no name"))
+    if name.chars().any(char::is_alphanumeric) { Ok(name) } else { Err(unusable()) }
+}
+
+/// As much of a text as fits into a message.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(60) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
     }
+}
+
+/// Descriptions that were generated have `\\n` in them where a line ends.
+fn with_line_ends(text: String) -> String {
+    let is_generated = ["\\n\\n", "\\n<", "\\n-"].iter().any(|sign| text.contains(sign));
+    if is_generated { text.replace("\\n", "\n") } else { text }
 }
 
 /// The first line of a text that says something.

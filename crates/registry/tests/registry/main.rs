@@ -4,4 +4,5 @@
 mod hostile;
 mod names;
 mod providers;
+mod quirks;
 mod tree;

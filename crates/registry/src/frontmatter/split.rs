@@ -1,0 +1,216 @@
+//! Where the head of a file begins and ends.
+
+use super::forgiving::key_of;
+use super::{Oddity, Unreadable};
+use crate::keys;
+
+/// A file in its parts.
+pub(super) struct Parts<'t> {
+    /// The lines between the fences.
+    pub(super) head: Vec<&'t str>,
+    /// The line of the first of them, counted from 1.
+    pub(super) line: usize,
+    /// Text above the head, which is part of the prompt all the same.
+    pub(super) above: &'t str,
+    pub(super) body: &'t str,
+    pub(super) oddities: Vec<Oddity>,
+    /// Where the head begins in the text.
+    begin: usize,
+}
+
+/// What closes a head.
+#[derive(Clone, Copy, PartialEq)]
+enum Close {
+    /// Dashes, not further in than those that opened it.
+    Dashes { indent: usize },
+    /// The end of a block of code.
+    Code,
+    /// Dashes or an empty line: nobody opened it.
+    Empty,
+}
+
+/// What stands above a head.
+#[derive(Default)]
+struct Above {
+    /// How many lines.
+    lines: usize,
+    /// How many bytes.
+    bytes: usize,
+    has_blank: bool,
+    has_text: bool,
+    has_code: bool,
+}
+
+/// A line as dashes that open or close a head, with how far in they are.
+fn dashes(line: &str) -> Option<usize> {
+    let text = line.trim();
+    let is_fence = text.len() >= 3 && text.bytes().all(|byte| byte == b'-');
+    is_fence.then(|| line.len() - line.trim_start().len())
+}
+
+/// Blank lines, comments, a title and the beginning of a block of code.
+fn above(text: &str) -> Above {
+    let mut above = Above::default();
+    let mut in_comment = false;
+    for line in text.split_inclusive('\n') {
+        let words = line.trim();
+        if in_comment || words.starts_with("<!--") {
+            in_comment = !words.contains("-->");
+            above.has_text = true;
+        } else if words.is_empty() {
+            above.has_blank = true;
+        } else if words.starts_with("```") && !above.has_code {
+            above.has_code = true;
+        } else if words.starts_with("# ") && !above.has_code {
+            above.has_text = true;
+        } else {
+            break;
+        }
+        above.lines += 1;
+        above.bytes += line.len();
+    }
+    above
+}
+
+/// Whether a line is one that only a head has.
+fn is_entry(line: Option<&str>) -> bool {
+    line.and_then(key_of).is_some_and(|(key, _)| keys::is_known(key))
+}
+
+/// Finds the head.
+pub(super) fn split(text: &str) -> Result<Parts<'_>, Unreadable> {
+    let none =
+        || Parts { head: vec![], line: 1, above: "", body: text, oddities: vec![], begin: 0 };
+    let before = above(text);
+    let mut lines = text[before.bytes..].lines().filter(|line| !line.trim().is_empty());
+    let (opening, next) = (lines.next().unwrap_or_default(), lines.next());
+    let line = before.lines + 1;
+    if opening.trim_end() == "+++" && before.bytes == 0 {
+        let message = "it is TOML (between two `+++`), which is not read".to_owned();
+        return Err(Unreadable { line, message });
+    }
+    let opened = dashes(opening);
+    // What comes after a title may be a line across the page.
+    let is_sure = !(before.has_text || before.has_code) || is_entry(next);
+    let (close, has_line) = match opened {
+        Some(indent) if is_sure => (Close::Dashes { indent }, true),
+        None if before.has_code && is_entry(Some(opening)) => (Close::Code, false),
+        None if !before.has_text && !before.has_code && opens_alone(opening) => {
+            (Close::Empty, false)
+        }
+        Some(_) | None => return Ok(none()),
+    };
+    let mut parts = Parts { line, ..none() };
+    parts.begin = before.bytes;
+    parts.tell_opening(&before, opening, close);
+    if has_line {
+        let length = text[parts.begin..].split_inclusive('\n').next().map_or(0, str::len);
+        parts.begin += length;
+        parts.line += 1;
+    }
+    if before.has_text && !before.has_code {
+        parts.above = &text[..before.bytes];
+    }
+    parts.close(text, close);
+    if before.has_code && close != Close::Code {
+        parts.body = without_code_fence(parts.body);
+    }
+    Ok(parts)
+}
+
+/// Whether a line begins a head that nobody opened: a file seldom begins with these words.
+fn opens_alone(line: &str) -> bool {
+    key_of(line).is_some_and(|(key, value)| {
+        !value.is_empty() && matches!(key, "name" | "description" | "allowed-tools" | "tools")
+    })
+}
+
+fn without_code_fence(body: &str) -> &str {
+    body.trim_end().strip_suffix("```").unwrap_or(body)
+}
+
+impl<'t> Parts<'t> {
+    fn tell(&mut self, line: usize, message: impl Into<String>) {
+        self.oddities.push(Oddity { line, message: message.into() });
+    }
+
+    fn tell_opening(&mut self, before: &Above, opening: &str, close: Close) {
+        let line = self.line;
+        if before.has_code {
+            self.tell(1, "the head is in a block of code: take the line with ``` away");
+        } else if before.has_text {
+            self.tell(1, "there is text above the head: move it below");
+        } else if before.has_blank {
+            self.tell(1, "there are empty lines above the head");
+        }
+        match close {
+            Close::Dashes { .. } if opening.trim_end() != "---" => {
+                self.tell(line, format!("`{}` opens the head: write `---`", opening.trim_end()));
+            }
+            Close::Empty => self.tell(line, "the head is not opened: put `---` above it"),
+            Close::Dashes { .. } | Close::Code => {}
+        }
+    }
+
+    /// Takes the lines of the head, up to what closes it.
+    fn close(&mut self, text: &'t str, close: Close) {
+        let mut at = self.begin;
+        for (line, number) in text[self.begin..].split_inclusive('\n').zip(self.line..) {
+            at += line.len();
+            let words = line.trim_end();
+            let is_closing = match (close, dashes(line)) {
+                (Close::Dashes { indent }, Some(other)) => other <= indent,
+                (Close::Empty, Some(_)) => true,
+                (Close::Dashes { .. }, None) => words == "...",
+                (Close::Code, _) => words.trim_start() == "```",
+                (Close::Empty, None) => words.is_empty(),
+            };
+            if is_closing {
+                if !words.is_empty() && !matches!(words, "---" | "```") {
+                    self.tell(number, format!("`{words}` closes the head: write `---`"));
+                }
+                self.body = &text[at..];
+                return;
+            }
+            self.head.push(line.trim_end_matches(['\n', '\r']));
+        }
+        // Nobody closed it: what looks like a head is one.
+        let kept = self.head.iter().take_while(|line| looks_like_yaml(line)).count();
+        self.end_after(kept, text);
+    }
+
+    /// Ends the head after some of its lines, because nobody closed it.
+    fn end_after(&mut self, kept: usize, text: &'t str) {
+        self.head.truncate(kept);
+        let lines = text[self.begin..].split_inclusive('\n').take(kept);
+        let length: usize = lines.map(str::len).sum();
+        self.body = &text[self.begin + length..];
+        let message = "the head is not closed: put `---` on a line of its own below it";
+        self.tell(self.line.saturating_sub(1).max(1), message);
+    }
+
+    /// Whether the line that closed the head was a line across the page, far below a head that
+    /// nobody closed. The head is cut short then.
+    pub(super) fn ends_early(&mut self, text: &'t str) -> bool {
+        let Some(blank) = self.head.iter().position(|line| line.trim().is_empty()) else {
+            return false;
+        };
+        let (entries, rest) = self.head.split_at(blank);
+        let Some(next) = rest.iter().find(|line| !line.trim().is_empty()) else { return false };
+        // Examples below a description belong to it.
+        let is_prose = !next.starts_with(['<', ' ', '\t']) && key_of(next).is_none();
+        let is_head = entries.iter().any(|line| is_entry(Some(line)));
+        let has_more = rest.iter().any(|line| is_entry(Some(line)));
+        if !(is_prose && is_head) || has_more {
+            return false;
+        }
+        self.end_after(blank, text);
+        true
+    }
+}
+
+/// Whether a line can stand in a head that nobody closed.
+fn looks_like_yaml(line: &str) -> bool {
+    let is_inside = line.starts_with([' ', '\t']) || line.starts_with("- ");
+    !line.trim().is_empty() && (is_inside || key_of(line).is_some())
+}
