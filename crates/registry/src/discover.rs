@@ -62,7 +62,7 @@ fn texts(
     inside: &mut Vec<String>,
     candidates: &mut Vec<Candidate>,
 ) {
-    let listing = walk.list(folder, inside.len());
+    let Some(listing) = walk.list(folder, inside.len()) else { return };
     for path in listing.files {
         let Some(stem) = stem(&path) else {
             let message = format!("{}s are files that end in `.md`", place.kind.word());
@@ -87,7 +87,7 @@ fn texts(
 
 /// The name of a Markdown file without its ending.
 fn stem(path: &Path) -> Option<String> {
-    let name = path.file_name()?.to_str()?;
+    let name = path.file_name()?.to_string_lossy();
     let at = name.len().checked_sub(3)?;
     let ending = name.get(at..)?;
     let stem = name.get(..at)?;
@@ -105,7 +105,7 @@ fn skills(
     depth: usize,
     candidates: &mut Vec<Candidate>,
 ) {
-    let listing = walk.list(folder, depth);
+    let Some(listing) = walk.list(folder, depth) else { return };
     let is_skill = |path: &&PathBuf| {
         path.file_name().is_some_and(|name| name.eq_ignore_ascii_case("SKILL.md"))
     };

@@ -32,36 +32,46 @@ impl<'f> Walk<'f> {
         Self { findings, seen: BTreeSet::new() }
     }
 
-    /// What is in a folder; nothing where there is none.
-    pub(crate) fn list(&mut self, folder: &Path, depth: usize) -> Listing {
-        let mut listing = Listing::default();
+    /// What is in a folder; nothing where there is none, or where it was told why it is not read.
+    pub(crate) fn list(&mut self, folder: &Path, depth: usize) -> Option<Listing> {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
-            Err(_) if !is_there(folder) => return listing,
+            Err(_) if !is_there(folder) => return None,
             Err(error) => {
                 let message = format!("the folder cannot be read: {error}");
                 self.findings.push(Finding::skipped(folder, message, "make it readable"));
-                return listing;
+                return None;
             }
         };
         if depth > DEEPEST {
             let message = format!("more than {DEEPEST} folders are inside each other here");
             self.findings.push(Finding::skipped(folder, message, "make it flatter"));
-            return listing;
+            return None;
         }
         if let Ok(real) = folder.canonicalize()
             && !self.seen.insert(real)
         {
             let message = "the folder leads back to one that was read";
             self.findings.push(Finding::skipped(folder, message, "remove the link"));
-            return listing;
+            return None;
         }
-        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        let mut paths: Vec<PathBuf> = vec![];
+        for entry in entries {
+            match entry {
+                Ok(entry) => paths.push(entry.path()),
+                Err(error) => {
+                    let message = format!("the folder cannot be read to its end: {error}");
+                    self.findings.push(Finding::skipped(folder, message, "make it readable"));
+                    break;
+                }
+            }
+        }
         paths.sort();
+        let mut listing = Listing::default();
         for path in paths {
             self.sort_in(path, &mut listing);
         }
-        listing
+        Some(listing)
     }
 
     fn sort_in(&mut self, path: PathBuf, listing: &mut Listing) {

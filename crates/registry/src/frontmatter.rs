@@ -43,11 +43,18 @@ pub struct Unreadable {
     pub message: String,
 }
 
+/// The largest head, in bytes: reading one that is no YAML takes its time.
+const MOST_BYTES: usize = 64 * 1024;
+
 /// Takes a file apart.
 pub fn read(text: &str) -> Result<Document, Unreadable> {
     let mut oddities = vec![];
     let text = with_line_ends(text.strip_prefix('\u{feff}').unwrap_or(text), &mut oddities);
     let mut parts = split::split(&text)?;
+    if parts.head.iter().map(|line| line.len() + 1).sum::<usize>() > MOST_BYTES {
+        let message = format!("it is larger than {} KiB", MOST_BYTES / 1024);
+        return Err(Unreadable { line: parts.line, message });
+    }
     let mut lines = with_spaces(&parts.head, parts.line, &mut parts.oddities);
     let mut head = strict(&lines.join("\n"));
     if head.is_err() && parts.ends_early(&text) {

@@ -1,5 +1,6 @@
 //! Models and tools in words that mean the same everywhere.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::{Map, Value};
@@ -97,7 +98,8 @@ impl Tools {
     pub(crate) fn except(mut self, other: Self) -> Self {
         let Some(names) = other.only else { return Self::none() };
         if let Some(only) = &mut self.only {
-            only.retain(|name| !names.contains(name));
+            let taken: BTreeSet<&String> = names.iter().collect();
+            only.retain(|name| !taken.contains(name));
         }
         self.without.extend(names);
         self
@@ -166,12 +168,13 @@ impl Tools {
 
     fn only(names: Vec<String>) -> Self {
         let mut only: Vec<String> = vec![];
+        let mut seen = BTreeSet::new();
         for name in names {
             let name = lower(&name);
             if matches!(name.as_str(), "*" | "all") {
                 return Self::default();
             }
-            if !only.contains(&name) {
+            if seen.insert(name.clone()) {
                 only.push(name);
             }
         }

@@ -40,21 +40,11 @@ impl Folders {
 
     /// Every folder, the nearest first and inside a scope in the order of providers.
     pub(crate) fn places(&self) -> Vec<Place> {
+        let is_shared = self.home_is_project();
         let mut places = vec![];
-        // A folder of ours inside the project is the project's.
-        let own = self.own.as_deref().filter(|own| !is_same(own, &self.project.join(".atomic")));
-        for (scope, root) in self.roots() {
+        for scope in [Scope::Project, Scope::User, Scope::Managed] {
             for provider in Provider::ALL {
-                let bases: Vec<PathBuf> = match (provider, scope) {
-                    (Provider::Atomic, Scope::User) => {
-                        own.map(Path::to_owned).into_iter().collect()
-                    }
-                    _ => bases(provider, scope)
-                        .iter()
-                        .filter_map(|base| Some(root.as_ref()?.join(base)))
-                        .collect(),
-                };
-                for base in bases {
+                for base in self.bases(provider, scope, is_shared) {
                     for (kind, name) in names(provider) {
                         let folder = base.join(name);
                         places.push(Place { scope, provider, kind: *kind, folder });
@@ -67,32 +57,51 @@ impl Folders {
 
     /// OpenCode's own settings, which may hold entities too.
     pub(crate) fn config_files(&self) -> Vec<ConfigFile> {
+        let is_shared = self.home_is_project();
         let mut files = vec![];
-        for (scope, root) in self.roots() {
-            let Some(root) = root else { continue };
-            let folders: &[&str] = match scope {
-                Scope::Project => &["", ".opencode"],
-                Scope::User => &[".config/opencode", ".opencode"],
-                Scope::Managed => &[".opencode"],
-                Scope::BuiltIn => &[],
-            };
-            for folder in folders {
+        for scope in [Scope::Project, Scope::User, Scope::Managed] {
+            let below = (config_folders(scope), config_folders(Scope::Project));
+            for folder in self.below(scope, below, is_shared) {
                 for name in ["opencode.json", "opencode.jsonc"] {
-                    files.push(ConfigFile { scope, path: root.join(folder).join(name) });
+                    files.push(ConfigFile { scope, path: folder.join(name) });
                 }
             }
         }
         files
     }
 
-    /// The roots by scope. A home folder that is the project is read once, as the project.
-    fn roots(&self) -> [(Scope, Option<PathBuf>); 3] {
-        let home = self.home.clone().filter(|home| !is_same(home, &self.project));
-        [
-            (Scope::Project, Some(self.project.clone())),
-            (Scope::User, home),
-            (Scope::Managed, self.own.clone()),
-        ]
+    /// The folders of a provider in a scope.
+    fn bases(&self, provider: Provider, scope: Scope, is_shared: bool) -> Vec<PathBuf> {
+        if (provider, scope) == (Provider::Atomic, Scope::User) {
+            // A folder of ours inside the project is the project's.
+            let is_projects = |own: &PathBuf| is_same(own, &self.project.join(".atomic"));
+            return self.own.clone().filter(|own| !is_projects(own)).into_iter().collect();
+        }
+        let below = (bases(provider, scope), bases(provider, Scope::Project));
+        self.below(scope, below, is_shared)
+    }
+
+    /// Folders below the root of a scope. Where the home folder is the project, what both may have
+    /// is read once, as the project's; what only a home folder has is still the user's.
+    fn below(
+        &self,
+        scope: Scope,
+        (names, of_project): (&[&str], &[&str]),
+        is_shared: bool,
+    ) -> Vec<PathBuf> {
+        let root = match scope {
+            Scope::Project => Some(&self.project),
+            Scope::User => self.home.as_ref(),
+            Scope::Managed => self.own.as_ref(),
+            Scope::BuiltIn => None,
+        };
+        let is_read =
+            |name: &&&str| !(is_shared && scope == Scope::User && of_project.contains(*name));
+        names.iter().filter(is_read).filter_map(|name| Some(root?.join(name))).collect()
+    }
+
+    fn home_is_project(&self) -> bool {
+        self.home.as_ref().is_some_and(|home| is_same(home, &self.project))
     }
 }
 
@@ -113,6 +122,16 @@ fn bases(provider: Provider, scope: Scope) -> &'static [&'static str] {
         (Provider::OpenCode, Scope::Project | Scope::Managed) => &[".opencode"],
         (Provider::Copilot, Scope::Project) => &[".github", ".copilot"],
         (Provider::Copilot, Scope::User | Scope::Managed) => &[".copilot"],
+    }
+}
+
+/// Where OpenCode's settings lie below a root.
+fn config_folders(scope: Scope) -> &'static [&'static str] {
+    match scope {
+        Scope::Project => &["", ".opencode"],
+        Scope::User => &[".config/opencode", ".opencode"],
+        Scope::Managed => &[".opencode"],
+        Scope::BuiltIn => &[],
     }
 }
 

@@ -10,6 +10,9 @@ use crate::keys;
 const SPEAKERS: [&str; 7] =
     ["assistant", "commentary", "context", "example", "examples", "note", "user"];
 
+/// How many entries are looked at one by one.
+const MOST_ENTRIES: usize = 500;
+
 /// One entry of a head: its key and all lines that belong to it.
 struct Entry<'t> {
     line: usize,
@@ -40,6 +43,10 @@ pub(super) fn read(
     let entries = entries(head, first, oddities);
     if entries.is_empty() {
         return Err(give_up());
+    }
+    if entries.len() > MOST_ENTRIES {
+        let message = format!("it has more than {MOST_ENTRIES} entries");
+        return Err(Unreadable { message, ..give_up() });
     }
     let mut read = Map::new();
     for entry in entries {
@@ -92,10 +99,13 @@ fn loose_key_of(line: &str) -> Option<Begin<'_>> {
     let (written, rest) = text.unwrap_or(line).split_once([':', '：'])?;
     let key = unquoted(written.trim().trim_matches('*'));
     let value = rest.trim_start_matches("**").trim();
+    if !keys::is_known(key) {
+        return None;
+    }
     let is_yaml = !is_bullet && line.starts_with(&format!("{key}: "));
     let wrong = format!("`{key}` is not written as YAML: write `{key}: …`");
     let wrong = (!is_yaml).then_some(wrong);
-    keys::is_known(key).then_some(Begin { key, value, is_bullet, wrong })
+    Some(Begin { key, value, is_bullet, wrong })
 }
 
 fn entries<'t>(head: &'t [String], first: usize, oddities: &mut Vec<Oddity>) -> Vec<Entry<'t>> {
@@ -158,13 +168,14 @@ fn key_at<'t>(text: &'t str, is_inside: bool, entries: &[Entry<'_>]) -> Option<B
         return (!last.is_some_and(|last| last.says(key))).then_some(begin);
     }
     let begin = loose_key_of(text)?;
-    let fits = !begin.is_bullet || entries.iter().all(|entry| entry.is_bullet);
+    let fits = !begin.is_bullet || last.is_none_or(|last| last.is_bullet);
     fits.then_some(begin)
 }
 
 impl Entry<'_> {
     fn is(&self, key: &str) -> bool {
-        keys::spelled(self.key) == key
+        // A key may be as long as a file.
+        self.key.len() <= key.len() && keys::spelled(self.key) == key
     }
 
     /// Whether a word with a colon behind it is part of this entry's text.

@@ -18,6 +18,9 @@ pub(super) struct Parts<'t> {
     begin: usize,
 }
 
+/// How many lines are looked at to tell a head from a text.
+const LOOKED_AT: usize = 20;
+
 /// What closes a head.
 #[derive(Clone, Copy, PartialEq)]
 enum Close {
@@ -77,13 +80,36 @@ fn is_entry(line: Option<&str>) -> bool {
     line.and_then(key_of).is_some_and(|(key, _)| keys::is_known(key))
 }
 
+/// Whether lines below dashes are those of a head.
+fn begins_head<'t>(lines: impl Iterator<Item = &'t str>) -> bool {
+    let mut lines = lines.take(LOOKED_AT).take_while(|line| dashes(line).is_none());
+    lines.any(|line| is_entry(Some(line)))
+}
+
+/// What looks like a head and stands too far below to be one. Nobody reads it, so what it forbids
+/// is not forbidden.
+fn misplaced(text: &str) -> Vec<Oddity> {
+    let lines: Vec<&str> = text.lines().take(LOOKED_AT).collect();
+    for (index, line) in lines.iter().enumerate() {
+        // In a block of code it is an example.
+        if line.trim_start().starts_with("```") {
+            break;
+        }
+        if dashes(line).is_some() && lines.get(index + 1).is_some_and(|next| is_entry(Some(next))) {
+            let message = "what begins here looks like a head: move it to the top".to_owned();
+            return vec![Oddity { line: index + 1, message }];
+        }
+    }
+    vec![]
+}
+
 /// Finds the head.
 pub(super) fn split(text: &str) -> Result<Parts<'_>, Unreadable> {
     let none =
         || Parts { head: vec![], line: 1, above: "", body: text, oddities: vec![], begin: 0 };
     let before = above(text);
     let mut lines = text[before.bytes..].lines().filter(|line| !line.trim().is_empty());
-    let (opening, next) = (lines.next().unwrap_or_default(), lines.next());
+    let opening = lines.next().unwrap_or_default();
     let line = before.lines + 1;
     if opening.trim_end() == "+++" && before.bytes == 0 {
         let message = "it is TOML (between two `+++`), which is not read".to_owned();
@@ -91,14 +117,14 @@ pub(super) fn split(text: &str) -> Result<Parts<'_>, Unreadable> {
     }
     let opened = dashes(opening);
     // What comes after a title may be a line across the page.
-    let is_sure = !(before.has_text || before.has_code) || is_entry(next);
+    let is_sure = !(before.has_text || before.has_code) || begins_head(lines);
     let (close, has_line) = match opened {
         Some(indent) if is_sure => (Close::Dashes { indent }, true),
         None if before.has_code && is_entry(Some(opening)) => (Close::Code, false),
         None if !before.has_text && !before.has_code && opens_alone(opening) => {
             (Close::Empty, false)
         }
-        Some(_) | None => return Ok(none()),
+        Some(_) | None => return Ok(Parts { oddities: misplaced(text), ..none() }),
     };
     let mut parts = Parts { line, ..none() };
     parts.begin = before.bytes;
@@ -175,7 +201,20 @@ impl<'t> Parts<'t> {
             self.head.push(line.trim_end_matches(['\n', '\r']));
         }
         // Nobody closed it: what looks like a head is one.
-        let kept = self.head.iter().take_while(|line| looks_like_yaml(line)).count();
+        let mut kept = 0;
+        let mut is_new = false;
+        for (index, line) in self.head.iter().enumerate() {
+            let is_blank = line.trim().is_empty();
+            let belongs = if is_new { is_entry(Some(line)) } else { looks_like_yaml(line) };
+            if !is_blank && !belongs {
+                break;
+            }
+            // Behind an empty line the text may have begun.
+            is_new = is_blank;
+            if !is_blank {
+                kept = index + 1;
+            }
+        }
         self.end_after(kept, text);
     }
 

@@ -1,12 +1,25 @@
 //! Files and folders that nobody would write on purpose: told of, left out, and never the end.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::process::Command;
 
-use proptest::prelude::*;
+use atomic_registry::Kind;
 
 use crate::tree::Tree;
+
+fn pipe(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+/// 100 MB that take no place.
+fn large(path: &Path) {
+    fs::File::create(path).unwrap().set_len(100 * 1024 * 1024).unwrap();
+}
 
 #[test]
 fn whatever_is_there_is_told_and_left_out() {
@@ -23,12 +36,10 @@ fn whatever_is_there_is_told_and_left_out() {
     let agents = tree.path("project/.claude/agents");
     symlink(&agents, agents.join("round")).unwrap();
     symlink(agents.join("self.md"), agents.join("self.md")).unwrap();
-    let fifo = agents.join("pipe.md");
-    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    pipe(&agents.join("pipe.md"));
     fs::write(agents.join("wide.md"), [0xff, 0xfe, 0x41, 0x00]).unwrap();
     fs::write(agents.join("latin.md"), b"---\ndescription: caf\xe9\n---\nx\n").unwrap();
-    let large = fs::File::create(agents.join("large.md")).unwrap();
-    large.set_len(100 * 1024 * 1024).unwrap();
+    large(&agents.join("large.md"));
     insta::assert_snapshot!(tree.listing());
 }
 
@@ -45,26 +56,64 @@ fn a_folder_that_cannot_be_read_is_told() {
     assert!(listing.starts_with("agent a "), "the others are read: {listing}");
 }
 
-proptest! {
-    #[test]
-    fn no_bytes_are_too_much(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        let text = String::from_utf8_lossy(&bytes);
-        let _ = atomic_registry::frontmatter::read(&text);
-        let _ = atomic_registry::frontmatter::read(&format!("---\n{text}\n---\n"));
-    }
-
-    #[test]
-    fn no_head_is_too_much(head in "([a-z\\-]{0,6}[:,\\[\\]{}&*!|>'\"#%@` \t\n-]{0,4}){0,30}") {
-        let _ = atomic_registry::frontmatter::read(&format!("---\n{head}\n---\nbody"));
-        let _ = atomic_registry::frontmatter::read(&format!("---\n{head}"));
-    }
+/// Pipes, sockets, devices and links that lead nowhere, in place of files, folders and settings.
+#[test]
+fn what_is_no_file_is_told_and_never_opened() {
+    let tree = Tree::of(&[
+        ("project/.claude/skills/pipe/notes.md", "x"),
+        ("project/.claude/skills/good/SKILL.md", "---\ndescription: Good\n---\nx\n"),
+        ("project/.opencode/x", "x"),
+        ("home/.config/opencode/x", "x"),
+        ("home/.opencode/opencode.json/x", "x"),
+        (
+            "project/opencode.jsonc",
+            r#"{"command": {
+                "zero": {"template": "{file:/dev/zero}"},
+                "pipe": {"template": "{file:./opencode.json}"},
+                "good": {"template": "x"}
+            }}"#,
+        ),
+    ]);
+    let skills = tree.path("project/.claude/skills");
+    pipe(&skills.join("pipe/SKILL.md"));
+    let _socket = UnixListener::bind(skills.join("socket")).unwrap();
+    symlink("/dev/zero", skills.join("device.md")).unwrap();
+    symlink("nowhere", skills.join("lost")).unwrap();
+    symlink("..", skills.join("good/up")).unwrap();
+    symlink(&skills, skills.join("round")).unwrap();
+    symlink("nowhere", tree.path("project/.claude/agents")).unwrap();
+    symlink("commands", tree.path("project/.claude/commands")).unwrap();
+    pipe(&tree.path("project/.opencode/agents"));
+    pipe(&tree.path("project/opencode.json"));
+    large(&tree.path("project/.opencode/opencode.json"));
+    symlink("/dev/zero", tree.path("home/.config/opencode/opencode.json")).unwrap();
+    symlink("nowhere", tree.path("home/.opencode/opencode.jsonc")).unwrap();
+    insta::assert_snapshot!(tree.listing());
 }
 
+/// A file is read again when its prompt is needed; it may have become something else by then.
 #[test]
-fn deep_heads_end() {
-    for open in ["[", "{a: ", "- ", "a:\n "] {
-        let head = open.repeat(50_000);
-        let _ = atomic_registry::frontmatter::read(&format!("---\nx: {head}\n---\n"));
-        let _ = atomic_registry::frontmatter::read(&format!("---\n{head}\n---\n"));
-    }
+fn a_file_that_became_a_pipe_is_told() {
+    let tree = Tree::of(&[("project/.claude/agents/a.md", "---\ndescription: A\n---\nx\n")]);
+    let registry = tree.registry();
+    let path = tree.path("project/.claude/agents/a.md");
+    fs::remove_file(&path).unwrap();
+    pipe(&path);
+    // Whoever opens it all the same reads nothing, instead of waiting for ever.
+    let writer = Command::new("sh").args(["-c", ": > \"$0\""]).arg(&path).spawn();
+    let told = registry.prompt(registry.find(Kind::Agent, "a").unwrap()).unwrap_err();
+    let mut writer = writer.unwrap();
+    writer.kill().unwrap();
+    writer.wait().unwrap();
+    assert_eq!((told.path, told.message.as_str()), (path, "this is no file"));
+}
+
+/// File names that are no text, and that would break a line.
+#[test]
+fn names_of_files_are_anything() {
+    let tree = Tree::of(&[("project/.claude/agents/a\nb.md", "x")]);
+    tree.write("project/.claude/agents/!.md", "x");
+    let name = OsStr::from_bytes(b"caf\xe9.md");
+    fs::write(tree.path("project/.claude/agents").join(name), "x").unwrap();
+    insta::assert_snapshot!(tree.listing().replace("a\nb", "a<end>b"));
 }

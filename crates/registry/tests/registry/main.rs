@@ -1,8 +1,10 @@
 //! The registry, from folders on disk to names.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+mod conflicts;
 mod hostile;
 mod names;
+mod mutants;
 mod providers;
 mod quirks;
 mod tree;

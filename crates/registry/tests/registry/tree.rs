@@ -25,9 +25,13 @@ impl Tree {
     }
 
     pub(crate) fn write(&self, path: &str, text: &str) {
+        self.write_bytes(path, text.as_bytes());
+    }
+
+    pub(crate) fn write_bytes(&self, path: &str, bytes: &[u8]) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        fs::write(path, bytes).unwrap();
     }
 
     pub(crate) fn path(&self, path: &str) -> std::path::PathBuf {
@@ -66,7 +70,7 @@ impl Tree {
         lines.join("\n")
     }
 
-    fn plain(&self, text: &str) -> String {
+    pub(crate) fn plain(&self, text: &str) -> String {
         let root: &Path = self.root.path();
         text.replace(&format!("{}/", root.display()), "")
     }
