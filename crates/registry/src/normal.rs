@@ -129,12 +129,11 @@ impl Tools {
                 Value::String(text) => names.push(text.clone()),
                 Value::Object(fields) => {
                     for (name, value) in fields {
-                        match value {
+                        let rule = value.as_str().filter(|_| name.contains('('));
+                        match rule {
                             // `- Bash(git add: x)` has a colon in it.
-                            Value::String(rule) if name.contains('(') => {
-                                names.push(format!("{name}: {rule}"));
-                            }
-                            _ => _ = switches.insert(name.clone(), value.clone()),
+                            Some(rule) => names.push(format!("{name}: {rule}")),
+                            None => _ = switches.insert(name.clone(), value.clone()),
                         }
                     }
                 }
