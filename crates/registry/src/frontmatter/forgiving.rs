@@ -259,6 +259,8 @@ impl Entry<'_> {
             }
             Some(_) | None => (None, self.value),
         };
+        // Behind the sign of a block there is nothing but a comment.
+        let rest = if mark.is_some() && rest.starts_with('#') { "" } else { rest };
         let keeps_lines = mark == Some('|') || mark.is_none() && self.has_outside;
         let lines = std::iter::once(rest).chain(self.below.iter().map(|line| line.trim()));
         let words = if keeps_lines {

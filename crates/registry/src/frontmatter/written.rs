@@ -19,7 +19,9 @@ pub(super) fn restore(
     // From the end: of two with one key the last one holds, and each is looked at once.
     let mut seen = vec![];
     for (index, line) in lines.iter().enumerate().rev() {
-        let Some((key, written)) = key_of(line) else { continue };
+        let Some((key, written)) = key_of(line).filter(|(key, _)| key.len() <= 20) else {
+            continue;
+        };
         let spelled = keys::spelled(key);
         let goes_on = lines.get(index + 1).is_some_and(|next| next.starts_with([' ', '\t']));
         if goes_on || !TEXTS.contains(&spelled.as_str()) || seen.contains(&key) {
