@@ -80,7 +80,7 @@ impl<'f> Walk<'f> {
         if is_hidden {
             // Nothing has to be done about it, but whoever looks for it shall find it.
             let message = "its name begins with a dot, so nobody is meant to see it";
-            self.findings.push(Finding::skipped(&path, message, ""));
+            self.findings.push(Finding::aside(&path, message));
             return;
         }
         match fs::metadata(&path) {

@@ -107,7 +107,7 @@ fn a_home_folder_that_is_the_project_is_read_once() {
     for (project, home) in
         [("home/../home", "home"), ("home", "link"), ("link", "home"), ("link", "link")]
     {
-        let folders = Folders { project: tree.path(project), home: Some(tree.path(home)) };
+        let folders = Folders::of(tree.path(project), Some(tree.path(home)));
         let registry = Registry::read(&folders);
         let mut found: Vec<String> = vec![];
         for entity in registry.all().filter(|entity| entity.origin.path.is_some()) {
@@ -124,7 +124,7 @@ fn a_home_folder_that_is_the_project_is_read_once() {
             "user set",
         ];
         assert_eq!(found, expected, "{project} with {home} as home");
-        assert_eq!(registry.count(Provider::Claude, Kind::Agent), 2);
+        assert_eq!(registry.count(Some(Provider::Claude), Kind::Agent), 2);
         assert_eq!(registry.findings, []);
     }
 }

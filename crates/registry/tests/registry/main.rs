@@ -3,8 +3,8 @@
 
 mod conflicts;
 mod hostile;
-mod names;
 mod mutants;
+mod names;
 mod providers;
 mod quirks;
 mod tree;

@@ -53,7 +53,7 @@ impl Quirk {
 
     fn registry(&self) -> Registry {
         let (project, home) = (self.path("project"), Some(self.path("home")));
-        Registry::read(&Folders { project, home })
+        Registry::read(&Folders::of(project, home))
     }
 
     /// What really came of a file.
@@ -89,7 +89,7 @@ fn own(registry: &Registry) -> impl Iterator<Item = &Entity> {
 fn told(finding: &Finding) -> String {
     let line = finding.line.map_or(String::new(), |line| format!("{line}: "));
     let skipped = match finding.severity {
-        Severity::Skipped => "left out: ",
+        Severity::Skipped | Severity::Aside => "left out: ",
         Severity::Odd => "",
     };
     format!("{line}{skipped}{}", finding.message)
