@@ -1,9 +1,10 @@
-//! The project's own chores: `cargo xtask check | test | bench | schema`.
+//! The project's own chores: `cargo xtask check | test | bench | schema | docs`.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool for people prints")]
 
 mod bench;
 mod check;
+mod docs;
 mod metadata;
 mod schema;
 mod test;
@@ -20,7 +21,8 @@ usage: cargo xtask <command>
   test [--quick]                   everything, with a table at the end;
                                    --quick leaves out clippy, deny and the crash tests
   bench [--smoke] [flags]          the benchmarks; --smoke only shows that they run
-  schema [--check]                 write docs/schema/journal.schema.json, or compare it";
+  schema [--check]                 write docs/schema/journal.schema.json, or compare it
+  docs [--check]                   write docs/settings.md, or compare it";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -34,6 +36,10 @@ fn main() -> ExitCode {
         ["schema"] => Metadata::read(None).and_then(|tree| schema::write(&tree.workspace_root)),
         ["schema", "--check"] => {
             Metadata::read(None).and_then(|tree| schema::compare(&tree.workspace_root))
+        }
+        ["docs"] => Metadata::read(None).and_then(|tree| docs::write(&tree.workspace_root)),
+        ["docs", "--check"] => {
+            Metadata::read(None).and_then(|tree| docs::compare(&tree.workspace_root))
         }
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

@@ -1,11 +1,13 @@
 //! What can be typed.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use atomic_runner::{OnQuestion, Settings, StreamMode};
+use atomic_registry::settings::Scope;
+use atomic_runner::StreamMode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde_json::Value;
+
+use crate::settings::{SettingsArgs, StartArgs};
 
 /// Drive coding agents through workflows that never lose or repeat finished work
 #[derive(Debug, Parser)]
@@ -25,6 +27,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 waiting for an answer, 4 paused (
 pub(crate) enum Command {
     /// Watch Ralph build a small game with a scripted agent: no model, no account
     Demo(DemoArgs),
+    /// Make the folders and the settings of a project
+    Init,
     /// Run a workflow
     Run(RunArgs),
     /// Continue a session that was paused, is waiting, was interrupted or has failed
@@ -47,6 +51,70 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// List sessions, or show one
     Sessions(SessionsArgs),
+    /// Show settings and where they come from, or change them
+    Config(ConfigArgs),
+}
+
+/// Arguments of `config`.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    /// What to do with them
+    #[command(subcommand)]
+    pub(crate) command: Option<ConfigCommand>,
+}
+
+/// What can be done with settings.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// List every setting, its value here and where that comes from
+    List {
+        /// Print it as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a value and nothing else; nothing where nothing is set
+    Get {
+        /// Setting to look up, such as `workers`
+        key: String,
+        /// Print it as JSON, with where it comes from
+        #[arg(long)]
+        json: bool,
+    },
+    /// Set a value in a settings file
+    Set {
+        /// Setting to set, such as `workers`
+        key: String,
+        /// Its value; several for a list
+        #[arg(required = true, num_args = 1.., allow_negative_numbers = true)]
+        value: Vec<String>,
+        #[command(flatten)]
+        place: FileArgs,
+    },
+    /// Remove a value from a settings file
+    Unset {
+        /// Setting to remove, such as `workers`
+        key: String,
+        #[command(flatten)]
+        place: FileArgs,
+    },
+}
+
+/// Which settings file is meant.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct FileArgs {
+    /// The project's: .atomic/settings.json in the current folder [default]
+    #[arg(long, conflicts_with = "user")]
+    project: bool,
+    /// The user's, for all projects: ~/.atomic/settings.json
+    #[arg(long, alias = "global")]
+    user: bool,
+}
+
+impl FileArgs {
+    /// Whose file it is.
+    pub(crate) fn scope(self) -> Scope {
+        if self.user { Scope::User } else { Scope::Project }
+    }
 }
 
 /// Arguments of `check`.
@@ -146,12 +214,8 @@ pub(crate) struct RunArgs {
     /// Say how often agents can be launched at most, and start nothing
     #[arg(long)]
     pub(crate) plan: bool,
-    /// The agent program that does the work
-    #[arg(long, env = "ATOMIC_BACKEND", value_name = "NAME", default_value = "script")]
-    pub(crate) backend: String,
-    /// The model to use
-    #[arg(long, env = "ATOMIC_MODEL", value_name = "NAME")]
-    pub(crate) model: Option<String>,
+    #[command(flatten)]
+    pub(crate) start: StartArgs,
     #[command(flatten)]
     pub(crate) settings: SettingsArgs,
     #[command(flatten)]
@@ -321,119 +385,6 @@ pub(crate) enum Stream {
     Debug,
 }
 
-/// How a run is to behave. What is not given is left as it is.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct SettingsArgs {
-    /// File of canned turns, for the backend `script`
-    #[arg(long, env = "ATOMIC_SCRIPT", value_name = "FILE")]
-    script: Option<PathBuf>,
-    /// How many agents at once [default: 4]
-    #[arg(long, env = "ATOMIC_WORKERS", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    workers: Option<u32>,
-    /// Command that checks the result; may be given several times [default: what is found]
-    #[arg(long = "check", env = "ATOMIC_CHECK", value_name = "COMMAND")]
-    checks: Vec<String>,
-    /// What to do with a question when nobody is there [default: pause]
-    #[arg(long, env = "ATOMIC_ON_QUESTION", value_enum, value_name = "POLICY")]
-    on_question: Option<Policy>,
-    /// Most starts of a worker [default: 100, or 4 for each task]
-    #[arg(long, env = "ATOMIC_MAX_ITERATIONS", value_name = "N")]
-    max_iterations: Option<u32>,
-    /// Most attempts at one task [default: 4]
-    #[arg(long, env = "ATOMIC_MAX_ATTEMPTS", value_name = "N")]
-    max_attempts: Option<u32>,
-    /// Most reviews [default: 3]
-    #[arg(long, env = "ATOMIC_MAX_REVIEW_ROUNDS", value_name = "N")]
-    max_review_rounds: Option<u32>,
-    /// Most money to spend, in US dollars [default: no limit]
-    #[arg(long, env = "ATOMIC_MAX_COST", value_name = "USD", value_parser = money)]
-    max_cost: Option<f64>,
-    /// Most tokens to spend [default: no limit]
-    #[arg(long, env = "ATOMIC_MAX_TOKENS", value_name = "N")]
-    max_tokens: Option<u64>,
-    /// Most launches of an agent [default: no limit]
-    #[arg(long, env = "ATOMIC_MAX_LAUNCHES", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    max_launches: Option<u64>,
-    /// Longest time for the whole run, such as 90s, 30m or 8h [default: no limit]
-    #[arg(long, env = "ATOMIC_TIMEOUT", value_name = "TIME", value_parser = duration)]
-    timeout: Option<Duration>,
-    /// Longest time for one turn or check [default: 30m]
-    #[arg(long, env = "ATOMIC_TURN_TIMEOUT", value_name = "TIME", value_parser = duration)]
-    turn_timeout: Option<Duration>,
-}
-
-/// What to do with a question when nobody is there.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Policy {
-    /// Go on with what can go on, then wait for `atomic answer`
-    Pause,
-    /// Take the option marked as recommended; without one, wait
-    Recommended,
-    /// The step that asks has failed
-    Fail,
-}
-
-impl SettingsArgs {
-    /// Changes what was given. `somebody` is whether a person can answer questions here.
-    pub(crate) fn apply(&self, settings: &mut Settings, somebody: bool) {
-        let given = self.clone();
-        settings.script = given.script.map(absolute).or(settings.script.take());
-        settings.workers = given.workers.unwrap_or(settings.workers);
-        settings.checks = Some(given.checks).filter(|c| !c.is_empty()).or(settings.checks.take());
-        settings.limits.iterations = given.max_iterations.or(settings.limits.iterations);
-        settings.limits.attempts = given.max_attempts.unwrap_or(settings.limits.attempts);
-        settings.limits.review_rounds =
-            given.max_review_rounds.unwrap_or(settings.limits.review_rounds);
-        settings.max_cost_usd = given.max_cost.or(settings.max_cost_usd);
-        settings.max_tokens = given.max_tokens.or(settings.max_tokens);
-        settings.max_launches = given.max_launches.or(settings.max_launches);
-        let timeout = given.timeout.map(|time| time.as_secs().max(1));
-        settings.timeout_secs = timeout.or(settings.timeout_secs);
-        if let Some(time) = given.turn_timeout {
-            settings.turn_timeout_secs = time.as_secs().max(1);
-        }
-        settings.on_question = match given.on_question {
-            Some(Policy::Pause) => OnQuestion::Pause,
-            Some(Policy::Recommended) => OnQuestion::Recommended,
-            Some(Policy::Fail) => OnQuestion::Fail,
-            None => match settings.on_question {
-                policy @ (OnQuestion::Recommended | OnQuestion::Fail) => policy,
-                OnQuestion::Ask | OnQuestion::Pause if somebody => OnQuestion::Ask,
-                OnQuestion::Ask | OnQuestion::Pause => OnQuestion::Pause,
-            },
-        };
-    }
-}
-
-/// A session is resumed from anywhere, so a path in it must not depend on where we are.
-fn absolute(path: PathBuf) -> PathBuf {
-    std::path::absolute(&path).unwrap_or(path)
-}
-
-/// Ten years; much more cannot be added to a point in time.
-const LONGEST_SECS: u64 = 10 * 365 * 24 * 3_600;
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let number: u64 = digits.parse().map_err(|_| wrong_duration(text))?;
-    let seconds = match &text[digits.len()..] {
-        "" | "s" => Some(number),
-        "m" => number.checked_mul(60),
-        "h" => number.checked_mul(3_600),
-        _ => None,
-    };
-    let sensible = |seconds: &u64| (1..=LONGEST_SECS).contains(seconds);
-    seconds.filter(sensible).map(Duration::from_secs).ok_or_else(|| wrong_duration(text))
-}
-
-/// A ceiling that nothing can reach, such as `nan`, would be none.
-fn money(text: &str) -> Result<f64, String> {
-    let amount = text.trim_start_matches('$').parse().ok();
-    amount
-        .filter(|amount: &f64| amount.is_finite() && *amount > 0.0)
-        .ok_or_else(|| format!("`{text}` is no amount of money; write 5 or 2.50"))
-}
-
 /// `key=value`, where the value is JSON, or else a text.
 fn assignment(text: &str) -> Result<(String, Value), String> {
     match text.split_once('=').map(|(key, value)| (key.trim(), value)) {
@@ -442,28 +393,5 @@ fn assignment(text: &str) -> Result<(String, Value), String> {
             Ok((key.to_owned(), value))
         }
         _ => Err(format!("`{text}` sets nothing; write key=value")),
-    }
-}
-
-fn wrong_duration(text: &str) -> String {
-    format!("`{text}` is no length of time; write 90s, 30m or 8h")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::duration;
-
-    #[test]
-    fn lengths_of_time_are_read_with_their_unit() {
-        let seconds = |text: &str| duration(text).map(|d| d.as_secs()).ok();
-        let table = [("90s", Some(90)), ("30m", Some(1800)), ("8h", Some(28_800)), ("5", Some(5))];
-        for (text, expected) in table {
-            assert_eq!(seconds(text), expected, "{text}");
-        }
-        for wrong in
-            ["", "h", "0s", "1d", "-1", "1.5h", "99999999999999999999h", "5000000000000000h"]
-        {
-            assert_eq!(seconds(wrong), None, "{wrong}");
-        }
     }
 }

@@ -7,6 +7,7 @@ mod failure;
 mod home;
 mod load;
 mod paint;
+mod settings;
 mod shelf;
 mod show;
 mod stage;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
         Command::Demo(args) => commands::demo::demo(&args),
+        Command::Init => commands::init::init(),
         Command::Run(args) => commands::run::run(&args),
         Command::Resume(args) => commands::resume::resume(&args),
         Command::Answer(args) => commands::answer::answer(&args),
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
             None | Some(SessionsCommand::List) => commands::sessions::list(),
             Some(SessionsCommand::Show { session }) => commands::sessions::show(&session),
         },
+        Command::Config(args) => commands::config::config(args.command.as_ref()),
     };
     outcome.unwrap_or_else(|failure| failure.report())
 }

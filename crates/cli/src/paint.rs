@@ -31,6 +31,12 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(harmless).collect()
 }
 
+/// Prints something that is odd and stops nothing.
+pub(crate) fn warn(text: &str) {
+    let _ =
+        writeln!(std::io::stderr(), "{} {text}", style("warning:").for_stderr().yellow().bold());
+}
+
 /// The mark of a task or step by how it stands.
 pub(crate) fn mark(status: &str) -> String {
     match status {

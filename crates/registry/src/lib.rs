@@ -16,6 +16,7 @@ mod opencode;
 mod parse;
 mod places;
 mod registry;
+pub mod settings;
 pub mod tools;
 
 pub use entity::{Arguments, Entity, Kind, Origin, Prompt, Provider, Scope};

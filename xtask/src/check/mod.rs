@@ -10,6 +10,7 @@ mod names;
 mod rules;
 mod source;
 mod std_use;
+mod variables;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -50,6 +51,7 @@ pub(crate) fn run(tree: &Metadata) -> Result<String, String> {
     edges::check(tree, &mut findings)?;
     lints::check(tree, &mut findings)?;
     hosts::check(tree, &mut findings)?;
+    variables::check(&tree.workspace_root, &mut findings)?;
     let mut files = 0;
     for package in &tree.packages {
         let sources = source::load(package.folder())?;

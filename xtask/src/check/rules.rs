@@ -132,8 +132,8 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "xtask",
-        knows: &["event"],
-        must_not: "know the program beyond the format of its journal",
+        knows: &["event", "registry"],
+        must_not: "know the program beyond the format of its journal and the table of its settings",
         packages: Packages::AllBut(&["tokio"]),
         not_std: &[],
     },

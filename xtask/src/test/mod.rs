@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use crate::metadata::{Metadata, cargo};
-use crate::{bench, check, schema};
+use crate::{bench, check, docs, schema};
 use counts::Counts;
 use plan::{Job, Suite, Tree};
 use table::{Outcome, Row};
@@ -92,6 +92,7 @@ fn carry_out(job: &Job, metadata: &Metadata, log: &Log) -> End {
         }
         Job::Check => check::run(metadata).map(|said| log.write(&said)),
         Job::Schema => schema::compare(&metadata.workspace_root),
+        Job::Docs => docs::compare(&metadata.workspace_root),
         Job::Bench => bench::command_line(metadata, &["--smoke"]).and_then(|call| log.cargo(&call)),
         Job::Deny => match deny::program(log) {
             Ok(program) => log.run(deny::command(&program, &metadata.workspace_root)),

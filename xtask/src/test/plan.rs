@@ -37,6 +37,8 @@ pub(super) enum Job {
     Check,
     /// `xtask schema --check`.
     Schema,
+    /// `xtask docs --check`.
+    Docs,
     /// cargo-deny, which may have to be installed first.
     Deny,
     /// The benchmarks, only to see that they run.
@@ -80,6 +82,7 @@ pub(super) fn plan(tree: &Tree, quick: bool) -> Vec<Suite> {
         alone("fmt", one_call(words("fmt --all --check"))),
         alone("check", Job::Check),
         alone("schema", Job::Schema),
+        alone("docs", Job::Docs),
     ];
     if !quick {
         suites.push(alone("deny", Job::Deny));
@@ -223,6 +226,7 @@ mod tests {
                 "fmt",
                 "check",
                 "schema",
+                "docs",
                 "deny",
                 "clippy",
                 "build",
@@ -239,6 +243,7 @@ mod tests {
                 "fmt",
                 "check",
                 "schema",
+                "docs",
                 "build",
                 "tests graph",
                 "tests xtask",

@@ -7,8 +7,9 @@ use atomic_event::{Ending, Event, Question, QuestionId};
 use atomic_session::{InboxAnswer, Session, leave_answer};
 
 use super::resume::resume_in;
-use crate::args::{AnswerArgs, SettingsArgs};
+use crate::args::AnswerArgs;
 use crate::failure::Failure;
+use crate::settings::SettingsArgs;
 use crate::{paint, show, stage};
 
 pub(crate) fn answer(args: &AnswerArgs) -> Result<ExitCode, Failure> {

@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use atomic_backend::script::{FileSource, Format, Script};
 use atomic_registry::Registry;
+use atomic_registry::settings::Values;
 use atomic_runner::{Outcome, Run, Settings, StartRequest};
 use atomic_workflow::builtin;
 
 use super::run::{see_through, somebody_is_there};
-use crate::args::{DemoArgs, SettingsArgs};
+use crate::args::DemoArgs;
 use crate::failure::{Failure, exit_code};
 use crate::show::timeline;
-use crate::{catalog, paint, stage};
+use crate::{catalog, paint, settings, stage};
 
 /// The name by which a session remembers the script inside this binary.
 pub(crate) const EMBEDDED: &str = "embedded:demo";
@@ -78,14 +79,15 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
     if !args.output.for_programs() {
         introduce(&workspace);
     }
-    let mut settings = Settings { script: Some(script), ..Settings::default() };
-    SettingsArgs::default().apply(&mut settings, somebody_is_there(&args.output));
+    let mut wanted = Settings { script: Some(script), ..Settings::default() };
+    // The same for everybody: neither files nor variables change the demo.
+    settings::apply(&Values::default(), &mut wanted, somebody_is_there(&args.output));
     let request = StartRequest {
         workflow: builtin::find("ralph")?,
         prompt: PROMPT.to_owned(),
         workspace: workspace.clone(),
         model: None,
-        settings,
+        settings: wanted,
     };
     let ended = see_through(&args.output, || {
         Ok(Run::start_streaming(stage, request, &args.output.modes())?)

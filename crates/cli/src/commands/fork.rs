@@ -6,8 +6,9 @@ use atomic_runner::{Fork, ForkRequest, ForkTools, SetKey, fork as make};
 use serde_json::Value;
 
 use super::resume::resume_in;
-use crate::args::{ForkArgs, SettingsArgs};
+use crate::args::ForkArgs;
 use crate::failure::Failure;
+use crate::settings::SettingsArgs;
 use crate::show::{self, plain};
 use crate::{home, paint, stage};
 

@@ -2,10 +2,12 @@
 
 pub(crate) mod answer;
 pub(crate) mod check;
+pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod fork;
 pub(crate) mod graph;
+pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod migrate;
 pub(crate) mod resume;

@@ -8,9 +8,10 @@ use atomic_runner::{ResumeOptions, Run, Settings};
 use atomic_session::Session;
 
 use super::run::{see_through, somebody_is_there};
-use crate::args::{OutputArgs, ResumeArgs, SettingsArgs};
+use crate::args::{OutputArgs, ResumeArgs};
 use crate::catalog::Catalog;
 use crate::failure::{Failure, exit_code};
+use crate::settings::{self, SettingsArgs};
 use crate::{load, stage};
 
 pub(crate) fn resume(args: &ResumeArgs) -> Result<ExitCode, Failure> {
@@ -22,20 +23,21 @@ pub(crate) fn resume(args: &ResumeArgs) -> Result<ExitCode, Failure> {
 pub(crate) fn resume_in(
     dir: PathBuf,
     instruction: Option<String>,
-    given: &SettingsArgs,
+    flags: &SettingsArgs,
     output: &OutputArgs,
 ) -> Result<ExitCode, Failure> {
+    let given = settings::for_resume(flags)?;
     let created = first_fact(&dir)?;
     let mut known = newest_settings(&dir)?;
     let somebody = somebody_is_there(output);
-    given.apply(&mut known, somebody);
+    settings::apply(&given, &mut known, somebody);
     let catalog = Catalog::of(&created.workspace);
     catalog.introduce(output.verbose);
     let (backend, script) = (created.backend.as_str(), known.script.as_deref());
     let stage = stage::stage(backend, script, catalog.registry)?;
     let options = ResumeOptions { instruction, streams: output.modes() };
     let find = |_: &str| load::workflow_of(&created);
-    let adjust = |settings: &mut Settings| given.apply(settings, somebody);
+    let adjust = |kept: &mut Settings| settings::apply(&given, kept, somebody);
     let ended = see_through(output, || Ok(Run::resume(stage, dir, options, find, adjust)?))?;
     Ok(ExitCode::from(exit_code(&ended.outcome)))
 }

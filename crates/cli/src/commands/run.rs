@@ -15,7 +15,7 @@ use tokio::sync::mpsc::error::SendTimeoutError;
 use crate::args::{OutputArgs, RunArgs};
 use crate::catalog::Catalog;
 use crate::failure::{Failure, exit_code};
-use crate::{catalog, paint, show, stage};
+use crate::{catalog, paint, settings, show, stage};
 
 /// Whether a person can see questions and answer them here.
 pub(crate) fn somebody_is_there(output: &OutputArgs) -> bool {
@@ -27,14 +27,16 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let catalog = Catalog::of(&workspace);
     catalog.introduce(args.output.verbose);
     let workflow = catalog.workflow(&args.workflow)?;
-    let mut settings = Settings::default();
-    args.settings.apply(&mut settings, somebody_is_there(&args.output));
+    let mut wanted = Settings::default();
+    let given = settings::for_start(&args.start, &args.settings, &workspace)?;
+    settings::apply(&given, &mut wanted, somebody_is_there(&args.output));
     if args.plan {
-        return plan(&workflow, &args.prompt, &settings);
+        return plan(&workflow, &args.prompt, &wanted);
     }
     let prompt = read_prompt(&args.prompt, &workspace, &workflow.name)?;
-    let stage = stage::stage(&args.backend, settings.script.as_deref(), catalog.registry)?;
-    let request = StartRequest { workflow, prompt, workspace, model: args.model.clone(), settings };
+    let stage = stage::stage(settings::backend(&given), wanted.script.as_deref(), catalog.registry)?;
+    let model = settings::model(&given);
+    let request = StartRequest { workflow, prompt, workspace, model, settings: wanted };
     let ended = see_through(&args.output, || {
         Ok(Run::start_streaming(stage, request, &args.output.modes())?)
     })?;

@@ -1,0 +1,197 @@
+//! Settings on their way from files, variables and flags to a run.
+
+use std::path::{Path, PathBuf};
+
+use atomic_registry::settings::{
+    BACKEND, CHECK, Files, Kind, MAX_ATTEMPTS, MAX_COST, MAX_ITERATIONS, MAX_LAUNCHES,
+    MAX_REVIEW_ROUNDS, MAX_TOKENS, MODEL, ON_QUESTION, Origin, Problem, Reading, SCRIPT, SETTINGS,
+    Setting, Sourced, TIMEOUT, TURN_TIMEOUT, Value, Values, WORKERS, read, read_variables,
+};
+use atomic_runner::{OnQuestion, Settings};
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+
+use crate::failure::Failure;
+use crate::{home, paint};
+
+/// The flags of settings that a session keeps from its start on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StartArgs(Values);
+
+/// The flags of settings that can be changed when a session is resumed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SettingsArgs(Values);
+
+/// Reads a value of a setting, as files and variables do.
+#[derive(Clone)]
+struct Parser(&'static Setting);
+
+impl TypedValueParser for Parser {
+    type Value = Value;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<Value, clap::Error> {
+        let parse = |text: &str| self.0.parse(text);
+        parse.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let Kind::Choice(choices) = self.0.kind else { return None };
+        let choice = |(name, meaning): &(&'static str, &'static str)| {
+            PossibleValue::new(*name).help(*meaning)
+        };
+        Some(Box::new(choices.iter().map(choice)))
+    }
+}
+
+/// The flag of a setting. Its variable is named, but not read here: files come between the two.
+fn flag(setting: &'static Setting) -> Arg {
+    let Setting { key, variable, flag, meaning, preset, kind, .. } = setting;
+    let about = format!("{meaning} [default: {}]", preset.text());
+    let is_list = *kind == Kind::Commands;
+    Arg::new(*key)
+        .long(*flag)
+        .value_name(kind.placeholder())
+        .value_parser(Parser(setting))
+        .action(if is_list { ArgAction::Append } else { ArgAction::Set })
+        .help(format!("{about} [env: {variable}]"))
+        .long_help(format!("{about}\n\n[env: {variable}]"))
+}
+
+/// The settings whose flags are given together.
+fn group(only_at_start: bool) -> impl Iterator<Item = &'static Setting> {
+    SETTINGS.iter().copied().filter(move |setting| setting.only_at_start == only_at_start)
+}
+
+fn given(matches: &ArgMatches, only_at_start: bool) -> Values {
+    let mut values = Values::default();
+    for setting in group(only_at_start) {
+        let Some(found) = matches.get_many::<Value>(setting.key) else { continue };
+        let value = found.cloned().reduce(joined);
+        let origin = Origin::Flag(setting.flag);
+        values.extend(value.map(|value| (setting, Sourced { value, origin })));
+    }
+    values
+}
+
+/// What is given several times: all of a list, else the last.
+pub(crate) fn joined(first: Value, second: Value) -> Value {
+    if let (Value::List(first), Value::List(second)) = (&first, &second) {
+        return Value::List([first.as_slice(), second.as_slice()].concat());
+    }
+    second
+}
+
+/// Lets a type take the flags of its group from the command line.
+macro_rules! flags {
+    ($args:ident, only_at_start: $only:literal) => {
+        impl FromArgMatches for $args {
+            fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+                Ok(Self(given(matches, $only)))
+            }
+
+            fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+                self.0 = given(matches, $only).over(std::mem::take(&mut self.0));
+                Ok(())
+            }
+        }
+
+        impl Args for $args {
+            fn augment_args(command: Command) -> Command {
+                command.args(group($only).map(flag))
+            }
+
+            fn augment_args_for_update(command: Command) -> Command {
+                Self::augment_args(command)
+            }
+        }
+    };
+}
+
+flags!(StartArgs, only_at_start: true);
+flags!(SettingsArgs, only_at_start: false);
+
+/// The settings files of the project in this folder, and of the user.
+pub(crate) fn files(project: &Path) -> Files {
+    Files::new(home::folder().as_deref(), project)
+}
+
+/// Everything below the flags in the project in this folder; what is odd is told.
+pub(crate) fn below_flags(project: &Path) -> Result<Values, Failure> {
+    sound(read(&files(project), std::env::vars_os()))
+}
+
+/// What a run in this folder is to have.
+pub(crate) fn for_start(
+    start: &StartArgs,
+    flags: &SettingsArgs,
+    project: &Path,
+) -> Result<Values, Failure> {
+    Ok(start.0.clone().over(flags.0.clone()).over(below_flags(project)?))
+}
+
+/// What is to be changed in a session that is resumed. What it was started with stays, so files
+/// have no say.
+pub(crate) fn for_resume(flags: &SettingsArgs) -> Result<Values, Failure> {
+    Ok(flags.0.clone().over(sound(read_variables(std::env::vars_os()))?))
+}
+
+/// The values, when nothing is wrong. A ceiling that is silently left out costs money.
+fn sound(reading: Reading) -> Result<Values, Failure> {
+    for warning in &reading.warnings {
+        paint::warn(&warning.to_string());
+    }
+    if reading.problems.is_empty() {
+        return Ok(reading.values);
+    }
+    let text: Vec<String> = reading.problems.iter().map(Problem::to_string).collect();
+    let text = text.join("\n");
+    let is_usage = reading.problems.iter().all(Problem::is_in_variable);
+    Err(if is_usage { Failure::Usage(text) } else { Failure::Failed(text) })
+}
+
+/// The agent program.
+pub(crate) fn backend(values: &Values) -> &str {
+    values.text(&BACKEND).unwrap_or(BACKEND.preset.text())
+}
+
+/// The model.
+pub(crate) fn model(values: &Values) -> Option<String> {
+    values.text(&MODEL).map(str::to_owned)
+}
+
+/// Changes what was set. `somebody` is whether a person can answer questions here.
+pub(crate) fn apply(values: &Values, settings: &mut Settings, somebody: bool) {
+    let limits = &mut settings.limits;
+    limits.iterations = values.small_number(&MAX_ITERATIONS).or(limits.iterations);
+    limits.attempts = values.small_number(&MAX_ATTEMPTS).unwrap_or(limits.attempts);
+    limits.review_rounds = values.small_number(&MAX_REVIEW_ROUNDS).unwrap_or(limits.review_rounds);
+    if let Some(path) = values.text(&SCRIPT) {
+        settings.script = Some(absolute(path));
+    }
+    settings.workers = values.small_number(&WORKERS).unwrap_or(settings.workers);
+    if let Some(commands) = values.list(&CHECK) {
+        settings.checks = Some(commands.to_vec());
+    }
+    settings.max_cost_usd = values.money(&MAX_COST).or(settings.max_cost_usd);
+    settings.max_tokens = values.number(&MAX_TOKENS).or(settings.max_tokens);
+    settings.max_launches = values.number(&MAX_LAUNCHES).or(settings.max_launches);
+    settings.timeout_secs = values.seconds(&TIMEOUT).or(settings.timeout_secs);
+    settings.turn_timeout_secs =
+        values.seconds(&TURN_TIMEOUT).unwrap_or(settings.turn_timeout_secs);
+    settings.on_question = match (values.text(&ON_QUESTION), settings.on_question) {
+        (Some("recommended"), _) | (None, OnQuestion::Recommended) => OnQuestion::Recommended,
+        (Some("fail"), _) | (None, OnQuestion::Fail) => OnQuestion::Fail,
+        (None, OnQuestion::Ask | OnQuestion::Pause) if somebody => OnQuestion::Ask,
+        (Some(_), _) | (None, OnQuestion::Ask | OnQuestion::Pause) => OnQuestion::Pause,
+    };
+}
+
+/// A session is resumed from anywhere, so a path in it must not depend on where we are.
+fn absolute(path: &str) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path))
+}

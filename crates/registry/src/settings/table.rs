@@ -1,0 +1,330 @@
+//! Every setting and every environment variable of the program, declared once. Flags, files,
+//! variables, `atomic config`, `atomic init` and `docs/settings.md` are made from this.
+
+use super::value::Kind;
+
+/// Something that can be set: by a key of a settings file, a variable, or a flag.
+#[derive(Debug)]
+pub struct Setting {
+    /// Its key in a settings file.
+    pub key: &'static str,
+    /// The environment variable that sets it.
+    pub variable: &'static str,
+    /// The flag that sets it, without the dashes.
+    pub flag: &'static str,
+    /// What values it takes.
+    pub kind: Kind,
+    /// What holds when nobody sets it.
+    pub preset: Preset,
+    /// A value somebody might choose, as it is typed.
+    pub example: &'static str,
+    /// What it means, in one line.
+    pub meaning: &'static str,
+    /// Whether a session keeps it from its start to its end.
+    pub only_at_start: bool,
+}
+
+/// What holds when nobody sets something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preset {
+    /// This value, as it is typed.
+    Value(&'static str),
+    /// No value; this is what happens instead.
+    Words(&'static str),
+}
+
+impl Preset {
+    /// What it says.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Value(text) | Self::Words(text) => text,
+        }
+    }
+}
+
+const NO_LIMIT: Preset = Preset::Words("no limit");
+const LARGEST: u64 = u32::MAX as u64;
+
+/// The agent program.
+pub static BACKEND: Setting = Setting {
+    key: "backend",
+    variable: "ATOMIC_BACKEND",
+    flag: "backend",
+    kind: Kind::Choice(&[("script", "Plays canned turns from a file: no model, no account")]),
+    preset: Preset::Value("script"),
+    example: "script",
+    meaning: "The agent program that does the work",
+    only_at_start: true,
+};
+
+/// The model.
+pub static MODEL: Setting = Setting {
+    key: "model",
+    variable: "ATOMIC_MODEL",
+    flag: "model",
+    kind: Kind::Text,
+    preset: Preset::Words("the backend's own"),
+    example: "sonnet",
+    meaning: "The model to use",
+    only_at_start: true,
+};
+
+/// The file of canned turns.
+pub static SCRIPT: Setting = Setting {
+    key: "script",
+    variable: "ATOMIC_SCRIPT",
+    flag: "script",
+    kind: Kind::Path,
+    preset: Preset::Words("none"),
+    example: "turns.toml",
+    meaning: "File of canned turns, for the backend `script`",
+    only_at_start: false,
+};
+
+/// How many agents at once.
+pub static WORKERS: Setting = Setting {
+    key: "workers",
+    variable: "ATOMIC_WORKERS",
+    flag: "workers",
+    kind: Kind::Number { least: 1, most: LARGEST },
+    preset: Preset::Value("4"),
+    example: "8",
+    meaning: "How many agents at once",
+    only_at_start: false,
+};
+
+/// The checks.
+pub static CHECK: Setting = Setting {
+    key: "check",
+    variable: "ATOMIC_CHECK",
+    flag: "check",
+    kind: Kind::Commands,
+    preset: Preset::Words("what is found"),
+    example: "cargo test",
+    meaning: "Command that checks the result; may be given several times",
+    only_at_start: false,
+};
+
+/// What becomes of a question.
+pub static ON_QUESTION: Setting = Setting {
+    key: "on_question",
+    variable: "ATOMIC_ON_QUESTION",
+    flag: "on-question",
+    kind: Kind::Choice(&[
+        ("pause", "Go on with what can go on, then wait for `atomic answer`"),
+        ("recommended", "Take the option marked as recommended; without one, wait"),
+        ("fail", "The step that asks has failed"),
+    ]),
+    preset: Preset::Words("ask who is there, else pause"),
+    example: "recommended",
+    meaning: "What to do with a question",
+    only_at_start: false,
+};
+
+/// Most starts of a worker.
+pub static MAX_ITERATIONS: Setting = Setting {
+    key: "max_iterations",
+    variable: "ATOMIC_MAX_ITERATIONS",
+    flag: "max-iterations",
+    kind: Kind::Number { least: 0, most: LARGEST },
+    preset: Preset::Words("100, or 4 for each task"),
+    example: "200",
+    meaning: "Most starts of a worker",
+    only_at_start: false,
+};
+
+/// Most attempts at one task.
+pub static MAX_ATTEMPTS: Setting = Setting {
+    key: "max_attempts",
+    variable: "ATOMIC_MAX_ATTEMPTS",
+    flag: "max-attempts",
+    kind: Kind::Number { least: 0, most: LARGEST },
+    preset: Preset::Value("4"),
+    example: "2",
+    meaning: "Most attempts at one task",
+    only_at_start: false,
+};
+
+/// Most reviews.
+pub static MAX_REVIEW_ROUNDS: Setting = Setting {
+    key: "max_review_rounds",
+    variable: "ATOMIC_MAX_REVIEW_ROUNDS",
+    flag: "max-review-rounds",
+    kind: Kind::Number { least: 0, most: LARGEST },
+    preset: Preset::Value("3"),
+    example: "5",
+    meaning: "Most reviews",
+    only_at_start: false,
+};
+
+/// Most money.
+pub static MAX_COST: Setting = Setting {
+    key: "max_cost",
+    variable: "ATOMIC_MAX_COST",
+    flag: "max-cost",
+    kind: Kind::Money,
+    preset: NO_LIMIT,
+    example: "20",
+    meaning: "Most money to spend, in US dollars",
+    only_at_start: false,
+};
+
+/// Most tokens.
+pub static MAX_TOKENS: Setting = Setting {
+    key: "max_tokens",
+    variable: "ATOMIC_MAX_TOKENS",
+    flag: "max-tokens",
+    kind: Kind::Number { least: 0, most: u64::MAX },
+    preset: NO_LIMIT,
+    example: "5000000",
+    meaning: "Most tokens to spend",
+    only_at_start: false,
+};
+
+/// Most launches.
+pub static MAX_LAUNCHES: Setting = Setting {
+    key: "max_launches",
+    variable: "ATOMIC_MAX_LAUNCHES",
+    flag: "max-launches",
+    kind: Kind::Number { least: 1, most: u64::MAX },
+    preset: NO_LIMIT,
+    example: "200",
+    meaning: "Most launches of an agent",
+    only_at_start: false,
+};
+
+/// Longest time for the run.
+pub static TIMEOUT: Setting = Setting {
+    key: "timeout",
+    variable: "ATOMIC_TIMEOUT",
+    flag: "timeout",
+    kind: Kind::Time,
+    preset: NO_LIMIT,
+    example: "8h",
+    meaning: "Longest time for the whole run, such as 90s, 30m or 8h",
+    only_at_start: false,
+};
+
+/// Longest time for a turn.
+pub static TURN_TIMEOUT: Setting = Setting {
+    key: "turn_timeout",
+    variable: "ATOMIC_TURN_TIMEOUT",
+    flag: "turn-timeout",
+    kind: Kind::Time,
+    preset: Preset::Value("30m"),
+    example: "1h",
+    meaning: "Longest time for one turn or check",
+    only_at_start: false,
+};
+
+/// Every setting, in the order in which they are shown.
+pub static SETTINGS: &[&Setting] = &[
+    &BACKEND,
+    &MODEL,
+    &SCRIPT,
+    &WORKERS,
+    &CHECK,
+    &ON_QUESTION,
+    &MAX_ITERATIONS,
+    &MAX_ATTEMPTS,
+    &MAX_REVIEW_ROUNDS,
+    &MAX_COST,
+    &MAX_TOKENS,
+    &MAX_LAUNCHES,
+    &TIMEOUT,
+    &TURN_TIMEOUT,
+];
+
+/// An environment variable that is no setting.
+#[derive(Debug)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// Who has to do with it.
+    pub audience: Audience,
+    /// What it means, in one line.
+    pub meaning: &'static str,
+}
+
+/// Who has to do with a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// Users set it.
+    Users,
+    /// The program gives it to the processes it starts.
+    Processes,
+    /// Tests, benchmarks and CI set it; users have no need for it.
+    Tests,
+}
+
+/// A variable of tests and CI.
+const fn test(name: &'static str, meaning: &'static str) -> Variable {
+    Variable { name, audience: Audience::Tests, meaning }
+}
+
+/// Every variable that is no setting.
+pub static VARIABLES: &[Variable] = &[
+    Variable {
+        name: "ATOMIC_HOME",
+        audience: Audience::Users,
+        meaning: "The folder for settings, workflows and the list of sessions of the user, in \
+                  place of `~/.atomic`",
+    },
+    Variable {
+        name: "ATOMIC_STEP",
+        audience: Audience::Processes,
+        meaning: "Marks every process of a step as `<run>/<step>/<attempt>`, so that none is left \
+                  behind",
+    },
+    test(
+        "ATOMIC_FAILPOINT",
+        "Dies at the n-th hit of a named place, as `<name>:<n>` (feature `failpoints`)",
+    ),
+    test(
+        "ATOMIC_FAILPOINT_LOG",
+        "File to which the name of every place hit is added (feature `failpoints`)",
+    ),
+    test("ATOMIC_TEST_CLOCK_AHEAD", "Seconds by which the clock is ahead (feature `failpoints`)"),
+    test("ATOMIC_TEST_DIR", "Folder of a test that runs in a process of its own"),
+    test("ATOMIC_TEST_HOLD", "Session that a test holds in a process of its own"),
+    test("ATOMIC_CRASH_SEED", "Chooses the crash tests to run"),
+    test("ATOMIC_SEED", "The one random graph to test"),
+    test("ATOMIC_SEEDS", "How many random graphs to test"),
+    test(
+        "ATOMIC_TOOLS",
+        "Folder for tools that the tests install, in place of `~/.cache/atomic-tools`",
+    ),
+    test("ATOMIC_CI_TARGET", "Folder in which CI keeps what it has built; nothing: none is kept"),
+];
+
+/// The setting with this key, also in camelCase or kebab-case.
+pub fn find(key: &str) -> Option<&'static Setting> {
+    let key = snake_case(key);
+    SETTINGS.iter().copied().find(|setting| setting.key == key)
+}
+
+/// The key that was probably meant.
+pub fn nearest_key(key: &str) -> Option<&'static str> {
+    let keys = SETTINGS.iter().map(|setting| setting.key);
+    atomic_graph::check::nearest(&snake_case(key), keys)
+}
+
+/// The names of all variables.
+pub fn variable_names() -> impl Iterator<Item = &'static str> {
+    let settings = SETTINGS.iter().map(|setting| setting.variable);
+    settings.chain(VARIABLES.iter().map(|variable| variable.name))
+}
+
+/// `max_cost` for `maxCost` and `max-cost`.
+fn snake_case(key: &str) -> String {
+    let mut snake = String::with_capacity(key.len() + 4);
+    let mut after_small = false;
+    for letter in key.chars() {
+        if letter.is_uppercase() && after_small {
+            snake.push('_');
+        }
+        after_small = letter.is_lowercase() || letter.is_numeric();
+        if letter == '-' { snake.push('_') } else { snake.extend(letter.to_lowercase()) }
+    }
+    snake
+}
