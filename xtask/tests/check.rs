@@ -203,3 +203,18 @@ fn a_package_registry_is_named_nowhere_but_in_the_form_of_cargos_lock_file() {
     ];
     assert_eq!(found, expected.join("\n"));
 }
+
+#[test]
+fn a_variable_that_is_not_declared_is_refused() {
+    // In pieces, so that this file keeps the rule.
+    let name = ["ATOMIC", "FROBNICATE"].join("_");
+    let script = format!("echo \"${{{name}:-}}\" # ATOMIC_WORKERS, MY_ATOMIC_THING, ATOMIC_*\n");
+    let found = violations(clean_with(&[(".ci/run", &script), ("docs/x.md", &name)]).path());
+    let table = "crates/registry/src/settings/table.rs";
+    assert_eq!(found, format!(".ci/run:1: {name} is not declared in {table}"));
+
+    let unused = clean_with(&[(table, ""), ("crates/event/src/home.rs", "// ATOMIC_HOME\n")]);
+    let found = violations(unused.path());
+    assert!(found.contains(&format!("{table}:1: nothing uses ATOMIC_STEP")), "{found}");
+    assert!(!found.contains("ATOMIC_HOME") && !found.contains("ATOMIC_WORKERS"), "{found}");
+}

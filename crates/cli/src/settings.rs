@@ -80,10 +80,13 @@ fn given(matches: &ArgMatches, only_at_start: bool) -> Values {
 
 /// What is given several times: all of a list, else the last.
 pub(crate) fn joined(first: Value, second: Value) -> Value {
-    if let (Value::List(first), Value::List(second)) = (&first, &second) {
-        return Value::List([first.as_slice(), second.as_slice()].concat());
+    match (first, second) {
+        (Value::List(mut all), Value::List(more)) => {
+            all.extend(more);
+            Value::List(all)
+        }
+        (_, second) => second,
     }
-    second
 }
 
 /// Lets a type take the flags of its group from the command line.

@@ -40,6 +40,7 @@ mod process;
 mod question;
 mod registry;
 mod scene;
+mod settings;
 mod sharing;
 mod stream;
 mod usage;

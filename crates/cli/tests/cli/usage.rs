@@ -10,7 +10,7 @@ use crate::scene::Scene;
 #[test]
 fn help_texts() {
     let env = TestEnv::new();
-    let verbs: [&[&str]; 13] = [
+    let verbs: [&[&str]; 21] = [
         &[],
         &["demo"],
         &["run"],
@@ -24,6 +24,12 @@ fn help_texts() {
         &["sessions"],
         &["sessions", "list"],
         &["sessions", "show"],
+        &["init"],
+        &["config"],
+        &["config", "list"],
+        &["config", "get"],
+        &["config", "set"],
+        &["config", "unset"],
     ];
     for verb in verbs {
         let ran = env.run(verb.iter().chain(&["--help"]));
@@ -59,7 +65,11 @@ fn what_makes_no_sense_is_refused_before_anything_is_started() {
         ),
         (&["run", "ralph", "spce.md"], 2, &["there is no file", "did you mean", "spec.md"]),
         (&["run", "ralph", "docs/plan"], 2, &["there is no file", "docs/plan"]),
-        (&["run", "ralph", "Build it", "--backend", "claud"], 2, &["no backend `claud`", "script"]),
+        (
+            &["run", "ralph", "Build it", "--backend", "claud"],
+            2,
+            &["--backend", "`claud`", "script"],
+        ),
         (&["run", "ralph", "Build it", "--workers", "0"], 2, &["--workers"]),
         (&["run", "ralph", "Build it", "--timeout", "soon"], 2, &["`soon` is no length of time"]),
         (&["run", "ralph", "Build it", "--max-cost", "nan"], 2, &["`nan` is no amount of money"]),

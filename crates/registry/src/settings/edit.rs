@@ -213,8 +213,8 @@ fn cut(text: &str, range: Range<usize>) -> String {
     {
         return splice(text, line_start..stop, "");
     }
-    // Not two blanks where one was on either side.
-    let has_gap = text[..range.start].ends_with([' ', '\t']);
+    // Not two blanks where one was on either side, nor one where there was none.
+    let has_gap = text[..range.start].ends_with([' ', '\t', '\n', '{']);
     let rest = text[range.end..].trim_start_matches([' ', '\t']);
     let end = if has_gap { text.len() - rest.len() } else { range.end };
     splice(text, range.start..end, "")

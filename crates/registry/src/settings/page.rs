@@ -78,7 +78,7 @@ fn section(setting: &Setting) -> String {
         }
     }
     if setting.kind == Kind::Commands {
-        text.push_str("- the variable holds one command; the flag may be given several times\n");
+        text.push_str("- the variable holds one command; an empty list in a file: none at all\n");
     }
     if setting.only_at_start {
         text.push_str("- only for `atomic run`: a session keeps it\n");

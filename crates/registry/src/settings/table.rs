@@ -287,9 +287,9 @@ pub static VARIABLES: &[Variable] = &[
     test("ATOMIC_TEST_CLOCK_AHEAD", "Seconds by which the clock is ahead (feature `failpoints`)"),
     test("ATOMIC_TEST_DIR", "Folder of a test that runs in a process of its own"),
     test("ATOMIC_TEST_HOLD", "Session that a test holds in a process of its own"),
-    test("ATOMIC_CRASH_SEED", "Chooses the crash tests to run"),
-    test("ATOMIC_SEED", "The one random graph to test"),
-    test("ATOMIC_SEEDS", "How many random graphs to test"),
+    test("ATOMIC_CRASH_SEED", "The seed of a run of the crash tests that is to be repeated"),
+    test("ATOMIC_SEED", "The seed of the one random graph to test"),
+    test("ATOMIC_SEEDS", "How many random graphs that nobody has tried to test"),
     test(
         "ATOMIC_TOOLS",
         "Folder for tools that the tests install, in place of `~/.cache/atomic-tools`",

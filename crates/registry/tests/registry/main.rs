@@ -7,4 +7,6 @@ mod mutants;
 mod names;
 mod providers;
 mod quirks;
+mod settings;
+mod settings_edit;
 mod tree;

@@ -1,0 +1,339 @@
+//! Settings: the table, the layers, and what is wrong with files and variables.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use atomic_registry::settings::{
+    Files, Kind, Origin, Preset, Reading, SETTINGS, Scope, Setting, Sourced, Value, Values,
+    WORKERS, find, findings, read, read_variables, template, variable_names,
+};
+use proptest::prelude::*;
+
+use crate::tree::Tree;
+
+/// No variables.
+const NONE: [(OsString, OsString); 0] = [];
+
+pub(crate) fn files(tree: &Tree) -> Files {
+    Files::new(Some(&tree.path("home/.atomic")), &tree.path("project"))
+}
+
+fn variables(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
+    pairs.iter().map(|(name, text)| (name.into(), text.into())).collect()
+}
+
+/// A project with this settings file.
+fn project(text: &str) -> Tree {
+    Tree::of(&[("project/.atomic/settings.json", text)])
+}
+
+fn problems(tree: &Tree, reading: &Reading) -> String {
+    let mut text = String::new();
+    for problem in &reading.problems {
+        let _ = writeln!(text, "{problem}");
+    }
+    for warning in &reading.warnings {
+        let _ = writeln!(text, "warning: {warning}");
+    }
+    text.replace(tree.path("").to_str().unwrap(), "")
+}
+
+#[test]
+fn the_table_keeps_its_own_rules() {
+    let names: Vec<&str> = variable_names().collect();
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "each is there once");
+    for setting in SETTINGS {
+        let key = setting.key;
+        assert_eq!(setting.variable, format!("ATOMIC_{}", key.to_uppercase()));
+        assert_eq!(setting.flag, key.replace('_', "-"));
+        assert_eq!(find(key).unwrap().key, key);
+        assert!(setting.parse(setting.example).is_ok(), "{key}");
+        if let Preset::Value(text) = setting.preset {
+            assert_eq!(setting.parse(text).unwrap().to_string(), text, "{key}");
+        }
+    }
+    for (spelling, key) in
+        [("maxReviewRounds", "max_review_rounds"), ("turn-timeout", "turn_timeout")]
+    {
+        assert_eq!(find(spelling).unwrap().key, key);
+    }
+}
+
+#[test]
+fn values_are_read_as_they_are_typed() {
+    let table = [
+        ("timeout", "90s", Some("90s")),
+        ("timeout", "30m", Some("30m")),
+        ("timeout", "60m", Some("1h")),
+        ("timeout", "8h", Some("8h")),
+        ("timeout", "5", Some("5s")),
+        ("max_cost", "2.50", Some("2.5")),
+        ("max_cost", "$5", Some("5")),
+        ("max_tokens", "18446744073709551615", Some("18446744073709551615")),
+        ("workers", "004", Some("4")),
+        ("max_review_rounds", "0", Some("0")),
+        ("check", "[ -e built ] && true", Some("[ -e built ] && true")),
+    ];
+    for (key, text, expected) in table {
+        let value = find(key).unwrap().parse(text).ok().map(|value| value.to_string());
+        assert_eq!(value.as_deref(), expected, "{key} {text}");
+    }
+    let wrong = [
+        ("timeout", &["", "h", "0s", "1d", "-1", "+1", "1.5h", "1 h", "99999999999h"] as &[&str]),
+        ("max_cost", &["", "0", "-1", "nan", "inf", "1e999", "a", "$"]),
+        ("workers", &["", "0", "-1", "+1", "4.0", "4294967296", "99999999999999999999", "\"4\""]),
+        ("on_question", &["", "Pause", "ask"]),
+        ("model", &["", " "]),
+        ("check", &["", "\n"]),
+    ];
+    for (key, texts) in wrong {
+        for text in texts {
+            assert!(find(key).unwrap().parse(text).is_err(), "{key} {text:?}");
+        }
+    }
+}
+
+#[test]
+fn everything_wrong_with_a_file_is_told_at_once_with_its_place() {
+    let tree = project(
+        "\u{feff}// mine\n{\n  \"$schema\": \"x\", \"workers\": \"4\",\n  \"maxAttempts\": 0.5,\n  \
+         \"max-cost\": -1, \"timeout\": \"0s\",\n\t\"ä\": {\"workers\": 0}, \"turn_timeout\": true,\n  \
+         \"on_question\": \"paus\", \"check\": [\"true\", 1],\n  \"model\": null, \"model\": \"x\",\n  \
+         \"max_tokens\": 99999999999999999999,\n  \"worker\": 3,\n}\n",
+    );
+    insta::assert_snapshot!(problems(&tree, &files(&tree).read()));
+}
+
+#[test]
+fn files_that_are_no_settings_are_told() {
+    let mut told = String::new();
+    let malformed: [&[u8]; 13] = [
+        b"{\"workers\": 4",
+        b"{\n  \"workers\" 4\n}",
+        b"{\"workers\": 4 \"check\": []}",
+        b"{workers: 4}",
+        b"{'workers': 4}",
+        b"{\"workers\": 0x4}",
+        b"{\"max_cost\": NaN}",
+        b"{} {}",
+        b"[]",
+        b"\"workers\"",
+        b"{\"a\": \"\xff\"}",
+        b"\xff\xfe{\0}\0",
+        b"{\"a\": 1}\0",
+    ];
+    for bytes in malformed {
+        let tree = project("");
+        fs::write(tree.path("project/.atomic/settings.json"), bytes).unwrap();
+        told += &problems(&tree, &files(&tree).read());
+    }
+    let tree = Tree::of(&[]);
+    let path = tree.path("project/.atomic/settings.json");
+    fs::create_dir_all(&path).unwrap();
+    told += &problems(&tree, &files(&tree).read());
+    fs::remove_dir(&path).unwrap();
+    symlink("nowhere", &path).unwrap();
+    told += &problems(&tree, &files(&tree).read());
+    fs::remove_file(&path).unwrap();
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    told += &problems(&tree, &files(&tree).read());
+    fs::remove_file(&path).unwrap();
+    fs::File::create(&path).unwrap().set_len(100 * 1024 * 1024).unwrap();
+    told += &problems(&tree, &files(&tree).read());
+    fs::write(&path, "[".repeat(1024 * 1024)).unwrap();
+    told += &problems(&tree, &files(&tree).read());
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn a_file_may_be_empty_or_hold_only_comments() {
+    for text in ["", " \n", "// nothing yet", "/* nothing */\n", "{}", "{ /* a */ }", "\u{feff}{}"]
+    {
+        let tree = project(text);
+        assert_eq!(files(&tree).read(), Reading::default(), "{text:?}");
+    }
+    let tree = Tree::of(&[("project/.atomic", "a file")]);
+    assert_eq!(files(&tree).read(), Reading::default(), "there are no settings in a file");
+}
+
+#[test]
+fn a_file_that_is_the_users_and_the_projects_is_read_once() {
+    let tree = project("{\"workers\": 9, \"wrokers\": 1}");
+    let same = Files::new(Some(&tree.path("project/.atomic")), &tree.path("project"));
+    fs::create_dir_all(tree.path("home")).unwrap();
+    symlink(tree.path("project/.atomic"), tree.path("home/.atomic")).unwrap();
+    for files in [same, files(&tree)] {
+        let reading = files.read();
+        assert_eq!(reading.warnings.len(), 1, "{reading:?}");
+        let origin = &reading.values.get(&WORKERS).unwrap().origin;
+        assert_eq!(origin.word(), "project");
+    }
+}
+
+#[test]
+fn variables_are_checked_and_an_empty_one_is_not_set() {
+    let tree = Tree::of(&[]);
+    let misspelt = format!("ATOMIC_{}", "WORKER");
+    let strange = format!("ATOMIC_{}", "ENERGY");
+    let mut given = variables(&[
+        ("ATOMIC_WORKERS", "0"),
+        ("ATOMIC_MAX_COST", "nan"),
+        ("ATOMIC_ON_QUESTION", "never"),
+        ("ATOMIC_TIMEOUT", ""),
+        ("ATOMIC_HOME", "/x"),
+        ("ATOMIC_STEP", "1/2/3"),
+        ("ATOM", "x"),
+        (&misspelt, "3"),
+        (&strange, "42"),
+    ]);
+    given.push(("ATOMIC_MODEL".into(), OsString::from_vec(vec![0xff])));
+    let reading = read_variables(given.clone());
+    assert_eq!(reading.values, Values::default());
+    insta::assert_snapshot!(problems(&tree, &reading));
+
+    let all = findings(&files(&tree), given);
+    let all: Vec<String> = all.iter().map(ToString::to_string).collect();
+    assert_eq!(all.len(), 6, "the strange one too: {all:#?}");
+    assert!(all.iter().any(|line| line.starts_with(&strange)), "{all:#?}");
+}
+
+#[test]
+fn findings_are_those_of_every_file_and_variable() {
+    let tree = Tree::of(&[
+        ("home/.atomic/settings.json", "{\n  \"workers\": 0\n}"),
+        ("project/.atomic/settings.json", "{\n\n  \"wrokers\": 1\n}"),
+    ]);
+    let found = findings(&files(&tree), variables(&[("ATOMIC_TIMEOUT", "soon")]));
+    let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+    let found = found.join("\n").replace(tree.path("").to_str().unwrap(), "");
+    insta::assert_snapshot!(found);
+}
+
+#[test]
+fn the_file_of_init_sets_nothing_and_every_line_of_it_can_be_used() {
+    let tree = project(&template());
+    assert_eq!(files(&tree).read(), Reading::default());
+    let lines: Vec<String> = template()
+        .lines()
+        .map(|line| match line.split_once("// \"") {
+            Some((before, rest)) => format!("{before}\"{rest}"),
+            None => line.to_owned(),
+        })
+        .collect();
+    let tree = project(&lines.join("\n"));
+    let reading = files(&tree).read();
+    assert_eq!(problems(&tree, &reading), "");
+    assert!(SETTINGS.iter().all(|setting| reading.values.get(setting).is_some()), "{reading:?}");
+}
+
+/// A value of a setting.
+fn value(setting: &'static Setting) -> BoxedStrategy<Value> {
+    let text = || "[a-zA-Zäß\"\\\\/{}:,.'$ ]{0,8}[a-z]".prop_map(|text: String| text);
+    match setting.kind {
+        Kind::Text | Kind::Path => text().prop_map(Value::Text).boxed(),
+        Kind::Number { least, most } => (least..=most).prop_map(Value::Number).boxed(),
+        Kind::Money => (1e-6..1e12).prop_map(Value::Money).boxed(),
+        Kind::Time => (1..=300_000u64).prop_map(Value::Seconds).boxed(),
+        Kind::Choice(choices) => {
+            prop::sample::select(choices).prop_map(|(name, _)| Value::Text(name.to_owned())).boxed()
+        }
+        Kind::Commands => text().prop_map(|text| Value::List(vec![text])).boxed(),
+    }
+}
+
+/// A setting and a value of it.
+pub(crate) fn some_setting() -> impl Strategy<Value = (&'static Setting, Value)> {
+    (0..SETTINGS.len()).prop_flat_map(|index| (Just(SETTINGS[index]), value(SETTINGS[index])))
+}
+
+/// A value for each layer, or none: user, project, variable, flag.
+type Layers = [Option<Value>; 4];
+
+fn all_layers() -> impl Strategy<Value = Vec<Layers>> {
+    let layer = |setting: &'static Setting| prop::option::of(value(setting));
+    let layers = |setting| [layer(setting), layer(setting), layer(setting), layer(setting)];
+    SETTINGS.iter().map(|setting| layers(setting)).collect::<Vec<_>>()
+}
+
+/// A settings file with the values of one layer.
+fn file_of(all: &[Layers], layer: usize) -> String {
+    let entry = |(setting, layers): (&&Setting, &Layers)| {
+        let value = layers[layer].as_ref()?.to_json();
+        Some(format!("  \"{}\": {value},\n", setting.key))
+    };
+    format!("{{\n{}}}\n", SETTINGS.iter().zip(all).filter_map(entry).collect::<String>())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Whatever is set in whichever layers, the last layer that says something counts, for every
+    /// setting by itself.
+    #[test]
+    fn the_last_layer_that_says_something_counts(all in all_layers()) {
+        let tree = Tree::of(&[
+            ("home/.atomic/settings.json", &file_of(&all, 0)),
+            ("project/.atomic/settings.json", &file_of(&all, 1)),
+        ]);
+        let mut flags = Values::default();
+        let mut variables = vec![];
+        for (setting, layers) in SETTINGS.iter().copied().zip(&all) {
+            if let Some(value) = &layers[2] {
+                variables.push((setting.variable.into(), value.to_string().into()));
+            }
+            if let Some(value) = layers[3].clone() {
+                flags.insert(setting, Sourced { value, origin: Origin::Flag(setting.flag) });
+            }
+        }
+        let reading = read(&files(&tree), variables);
+        prop_assert_eq!(problems(&tree, &reading), "");
+        let values = flags.over(reading.values);
+        for (setting, layers) in SETTINGS.iter().zip(&all) {
+            let last = (0..4).rev().find(|layer| layers[*layer].is_some());
+            let found = values.get(setting);
+            let word = found.map_or("built-in", |found| found.origin.word());
+            let expected = last.map_or("built-in", |n| ["user", "project", "variable", "flag"][n]);
+            prop_assert_eq!(word, expected, "{}", setting.key);
+            let expected = match (last, setting.preset) {
+                (Some(layer), _) => layers[layer].clone(),
+                (None, Preset::Value(text)) => setting.parse(text).ok(),
+                (None, Preset::Words(_)) => None,
+            };
+            prop_assert_eq!(found.map(|found| found.value.clone()), expected, "{}", setting.key);
+        }
+    }
+
+    #[test]
+    fn what_is_shown_can_be_typed((setting, value) in some_setting()) {
+        prop_assert_eq!(setting.parse(&value.to_string()), Ok(value));
+    }
+
+    #[test]
+    fn no_file_is_too_much(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let tree = project("");
+        fs::write(tree.path("project/.atomic/settings.json"), bytes).unwrap();
+        let _ = findings(&files(&tree), NONE);
+    }
+
+    #[test]
+    fn no_text_is_too_much(text in "([{}\\[\\]:,\"/*\n -]|\"workers\"|\"check\"|4|//|true|ä){0,40}") {
+        let _ = findings(&files(&project(&text)), NONE);
+    }
+}
+
+/// Where each file is.
+#[test]
+fn the_files_are_where_they_are_said_to_be() {
+    let tree = Tree::of(&[]);
+    let files = files(&tree);
+    let project = tree.path("project/.atomic/settings.json");
+    assert_eq!(files.path(Scope::Project), Some(project.as_path()));
+    let user = tree.path("home/.atomic/settings.json");
+    assert_eq!(files.path(Scope::User), Some(user.as_path()));
+    assert_eq!(Files::new(None, &tree.path("project")).path(Scope::User), None);
+}
