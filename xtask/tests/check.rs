@@ -213,7 +213,14 @@ fn a_variable_that_is_not_declared_is_refused() {
     let table = "crates/registry/src/settings/table.rs";
     assert_eq!(found, format!(".ci/run:1: {name} is not declared in {table}"));
 
-    let unused = clean_with(&[(table, ""), ("crates/event/src/home.rs", "// ATOMIC_HOME\n")]);
+    let manifest = "[package]\nname = \"atomic-registry\"\nversion = \"0.1.0\"\n\
+                    edition = \"2024\"\n[lints]\nworkspace = true\n";
+    let unused = clean_with(&[
+        ("crates/registry/Cargo.toml", manifest),
+        ("crates/registry/src/lib.rs", "//! A crate.\n"),
+        (table, "// ATOMIC_STEP\n"),
+        ("crates/event/src/home.rs", "// ATOMIC_HOME\n"),
+    ]);
     let found = violations(unused.path());
     assert!(found.contains(&format!("{table}:1: nothing uses ATOMIC_STEP")), "{found}");
     assert!(!found.contains("ATOMIC_HOME") && !found.contains("ATOMIC_WORKERS"), "{found}");

@@ -20,7 +20,7 @@ pub fn set(path: &Path, setting: &'static Setting, value: &Value) -> Result<(), 
     let folder = path.parent().unwrap_or(Path::new(""));
     fs::create_dir_all(folder).map_err(|error| {
         let message = format!("the folder {} cannot be made: {error}", folder.display());
-        Problem::new(Place::file(path), message, "remove what is in the way")
+        Problem::new(Place::file(path), message, "make it, or remove what is in the way")
     })?;
     change(path, |text| with(text, setting, value).map(Some)).map(|_| ())
 }
