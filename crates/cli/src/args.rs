@@ -250,18 +250,8 @@ pub(crate) struct MigrateArgs {
     /// Start a session of Ralph on the tasks; nothing is planned, and what is done stays done
     #[arg(long)]
     pub(crate) ralph: bool,
-    /// The agent program that does the work
-    #[arg(
-        long,
-        env = "ATOMIC_BACKEND",
-        value_name = "NAME",
-        default_value = "script",
-        help_heading = WITH_RALPH
-    )]
-    pub(crate) backend: String,
-    /// The model to use
-    #[arg(long, env = "ATOMIC_MODEL", value_name = "NAME", help_heading = WITH_RALPH)]
-    pub(crate) model: Option<String>,
+    #[command(flatten, next_help_heading = WITH_RALPH)]
+    pub(crate) start: StartArgs,
     #[command(flatten, next_help_heading = WITH_RALPH)]
     pub(crate) settings: SettingsArgs,
     #[command(flatten, next_help_heading = WITH_RALPH)]

@@ -34,7 +34,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         return plan(&workflow, &args.prompt, &wanted);
     }
     let prompt = read_prompt(&args.prompt, &workspace, &workflow.name)?;
-    let stage = stage::stage(settings::backend(&given), wanted.script.as_deref(), catalog.registry)?;
+    let stage =
+        stage::stage(settings::backend(&given), wanted.script.as_deref(), catalog.registry)?;
     let model = settings::model(&given);
     let request = StartRequest { workflow, prompt, workspace, model, settings: wanted };
     let ended = see_through(&args.output, || {

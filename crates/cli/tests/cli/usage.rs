@@ -21,6 +21,8 @@ fn help_texts() {
         &["graph"],
         &["migrate"],
         &["doctor"],
+        &["list"],
+        &["show"],
         &["sessions"],
         &["sessions", "list"],
         &["sessions", "show"],

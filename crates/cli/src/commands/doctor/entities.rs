@@ -30,13 +30,17 @@ fn read(registry: &Registry, provider: Provider) -> Option<Remark> {
 /// A finding with its place.
 fn remark(finding: &Finding, catalog: &Catalog) -> Remark {
     use atomic_registry::Severity::{Aside, Odd, Skipped};
-    let path = catalog.shown(&finding.path);
-    let line = finding.line.map_or_else(String::new, |line| format!(":{line}"));
     let (severity, what) = match finding.severity {
         Aside => (Severity::Note, "left out: "),
         Skipped => (Severity::Problem, "left out: "),
         Odd => (Severity::Warning, ""),
     };
-    let text = format!("{path}{line}: {what}{}", finding.message);
+    let text = format!("{}: {what}{}", place(finding, catalog), finding.message);
     Remark::new(severity, text, finding.remedy.clone())
+}
+
+/// The file of a finding, and the line in it where one is meant.
+pub(super) fn place(finding: &Finding, catalog: &Catalog) -> String {
+    let line = finding.line.map_or_else(String::new, |line| format!(":{line}"));
+    format!("{}{line}", catalog.shown(&finding.path))
 }

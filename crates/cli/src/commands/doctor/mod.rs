@@ -8,6 +8,7 @@ mod machine;
 mod names;
 mod path;
 mod programs;
+mod settings;
 mod uses;
 mod workflows;
 
@@ -15,6 +16,7 @@ use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
+use atomic_registry::Finding;
 use console::style;
 use serde_json::json;
 
@@ -31,6 +33,8 @@ use crate::paint;
 struct Known {
     catalog: Catalog,
     workflows: Vec<WorkflowFile>,
+    /// What is wrong or odd about settings files and variables.
+    settings: Vec<Finding>,
     search_path: SearchPath,
     probes: Probes,
     home: HomeFolder,
@@ -48,6 +52,7 @@ const CHECKS: &[Check] = &[
     Check { title: "Names", look: names::look },
     Check { title: "Tools and models", look: uses::look },
     Check { title: "Workflows", look: workflows::look },
+    Check { title: "Settings", look: settings::look },
     Check { title: "Agent programs", look: programs::look },
     Check { title: "This machine", look: machine::look },
 ];
@@ -143,15 +148,15 @@ fn find_out() -> Result<Known, Failure> {
         let files = scope.spawn(|| {
             let catalog = Catalog::of(&project);
             let workflows = workflows::read(&catalog);
-            (catalog, workflows)
+            (catalog, workflows, settings::read(&project))
         });
         let probes = programs::ask_all(&search_path);
         (files.join(), probes)
     });
-    let (catalog, workflows) =
+    let (catalog, workflows, settings) =
         files.map_err(|_| Failure::Failed("the files could not be read".to_owned()))?;
     let home = machine::home_folder();
-    Ok(Known { catalog, workflows, search_path, probes: probes?, home })
+    Ok(Known { catalog, workflows, settings, search_path, probes: probes?, home })
 }
 
 /// A check and its remarks, as they are read.

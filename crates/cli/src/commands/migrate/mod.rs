@@ -18,7 +18,7 @@ use super::run::{see_through, somebody_is_there};
 use crate::args::MigrateArgs;
 use crate::catalog::{self, Catalog};
 use crate::failure::{Failure, exit_code};
-use crate::{paint, stage};
+use crate::{paint, settings, stage};
 
 pub(crate) fn migrate(args: &MigrateArgs) -> Result<ExitCode, Failure> {
     let source = Source::read(&args.file)?;
@@ -61,14 +61,16 @@ fn prepared(
     let workspace = catalog::here()?;
     let catalog = Catalog::of(&workspace);
     catalog.introduce(args.output.verbose);
-    let mut settings = Settings::default();
-    args.settings.apply(&mut settings, somebody_is_there(&args.output));
-    let workflow = ralph_with_tasks("ralph", &tasks.rows(), &settings.limits)
+    let mut wanted = Settings::default();
+    let given = settings::for_start(&args.start, &args.settings, &workspace)?;
+    settings::apply(&given, &mut wanted, somebody_is_there(&args.output));
+    let workflow = ralph_with_tasks("ralph", &tasks.rows(), &wanted.limits)
         .map_err(|problem| refused(&format!("Ralph cannot take this list: {problem}")))?;
-    let stage = stage::stage(&args.backend, settings.script.as_deref(), catalog.registry)?;
+    let script = wanted.script.as_deref();
+    let stage = stage::stage(settings::backend(&given), script, catalog.registry)?;
     let prompt = prompt(source, tasks);
-    let model = args.model.clone();
-    Ok((stage, StartRequest { workflow, prompt, workspace, model, settings }))
+    let model = settings::model(&given);
+    Ok((stage, StartRequest { workflow, prompt, workspace, model, settings: wanted }))
 }
 
 /// What every agent is told the work is.
