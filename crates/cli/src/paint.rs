@@ -9,14 +9,14 @@ pub(crate) fn line(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
-/// Says something beside what is printed.
-pub(crate) fn remark(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
-}
-
 /// Prints an error.
 pub(crate) fn complain(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{} {text}", style("error:").for_stderr().red().bold());
+    let _ = writeln!(
+        std::io::stderr(),
+        "{} {}",
+        style("error:").for_stderr().red().bold(),
+        printable(text)
+    );
 }
 
 /// Prints something that is not what was asked for.
@@ -27,14 +27,15 @@ pub(crate) fn aside(text: &str) {
 /// A text without anything that would act on a terminal: names of files, what stands in them and
 /// what programs print come from strangers.
 pub(crate) fn printable(text: &str) -> String {
-    let harmless = |c: char| if c.is_control() && c != '\n' { '\u{fffd}' } else { c };
+    let harmless =
+        |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c };
     text.chars().map(harmless).collect()
 }
 
 /// Prints something that is odd and stops nothing.
 pub(crate) fn warn(text: &str) {
-    let _ =
-        writeln!(std::io::stderr(), "{} {text}", style("warning:").for_stderr().yellow().bold());
+    let mark = style("warning:").for_stderr().yellow().bold();
+    let _ = writeln!(std::io::stderr(), "{mark} {}", printable(text));
 }
 
 /// The mark of a task or step by how it stands.

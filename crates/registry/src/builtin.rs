@@ -2,7 +2,7 @@
 
 use crate::entity::{Entity, Kind, Origin, Prompt, Provider, Scope};
 use crate::frontmatter;
-use crate::parse::{self, Found};
+use crate::parse::{self, Found, Place};
 
 macro_rules! agents {
     ($($name:literal),* $(,)?) => {
@@ -86,7 +86,7 @@ fn entity(kind: Kind, name: &str, text: &'static str) -> Option<Entity> {
         aliases: vec![],
         prompt: Prompt::Embedded(body.trim()),
     };
-    parse::entity(found, document.head, body, &mut vec![])
+    parse::entity(found, document.head, Place::Head(&document.lines), body, &mut vec![])
 }
 
 #[cfg(test)]

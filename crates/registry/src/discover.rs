@@ -7,8 +7,8 @@ use crate::entity::{Entity, Kind, Origin, Prompt, Provider};
 use crate::files::{self, Walk};
 use crate::finding::Finding;
 use crate::frontmatter;
-use crate::parse::{self, Found};
-use crate::places::{Folders, Place};
+use crate::parse::{self, Found, Place};
+use crate::places::{self, Folders};
 
 /// What was found, the nearest first, and what is to be said about it.
 #[derive(Debug, Default)]
@@ -57,7 +57,7 @@ pub(crate) fn discover(folders: &Folders) -> Discovered {
 /// Markdown files in a folder and those inside it.
 fn texts(
     walk: &mut Walk<'_>,
-    (index, place): (usize, &Place),
+    (index, place): (usize, &places::Place),
     folder: &Path,
     inside: &mut Vec<String>,
     candidates: &mut Vec<Candidate>,
@@ -145,7 +145,7 @@ fn has_skill(folder: &Path) -> bool {
 }
 
 /// Reads files, several at a time where there are many; what comes of it is in their order.
-fn read_all(candidates: &[Candidate], places: &[Place]) -> Discovered {
+fn read_all(candidates: &[Candidate], places: &[places::Place]) -> Discovered {
     let threads = match candidates.len() {
         0..FEW => 1,
         _ => std::thread::available_parallelism().map_or(1, usize::from).min(8),
@@ -182,7 +182,11 @@ fn read_all(candidates: &[Candidate], places: &[Place]) -> Discovered {
     all
 }
 
-fn read_one(candidate: &Candidate, place: &Place, findings: &mut Vec<Finding>) -> Option<Entity> {
+fn read_one(
+    candidate: &Candidate,
+    place: &places::Place,
+    findings: &mut Vec<Finding>,
+) -> Option<Entity> {
     let path = &candidate.path;
     let text = match files::read(path) {
         Ok(text) => text,
@@ -225,5 +229,5 @@ fn read_one(candidate: &Candidate, place: &Place, findings: &mut Vec<Finding>) -
         let message = "there is nothing below its head";
         findings.push(Finding::odd(path, message, "write what the agent is to be told"));
     }
-    parse::entity(found, document.head, &document.body, findings)
+    parse::entity(found, document.head, Place::Head(&document.lines), &document.body, findings)
 }

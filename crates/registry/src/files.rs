@@ -1,8 +1,9 @@
 //! Files on disk, whatever state they are in: nothing here hangs, panics or reads without an end.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io::Read as _;
+use std::fs::{self, FileType};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::finding::Finding;
@@ -16,8 +17,8 @@ const DEEPEST: usize = 6;
 /// A folder that is being looked through.
 pub(crate) struct Walk<'f> {
     pub(crate) findings: &'f mut Vec<Finding>,
-    /// Folders that were looked into, by where they really are.
-    seen: BTreeSet<PathBuf>,
+    /// Folders that were looked into, by what they really are.
+    seen: BTreeSet<(u64, u64)>,
 }
 
 /// What is in a folder, sorted by name.
@@ -48,17 +49,17 @@ impl<'f> Walk<'f> {
             self.findings.push(Finding::skipped(folder, message, "make it flatter"));
             return None;
         }
-        if let Ok(real) = folder.canonicalize()
-            && !self.seen.insert(real)
+        if let Ok(meta) = fs::metadata(folder)
+            && !self.seen.insert((meta.dev(), meta.ino()))
         {
             let message = "the folder leads back to one that was read";
             self.findings.push(Finding::skipped(folder, message, "remove the link"));
             return None;
         }
-        let mut paths: Vec<PathBuf> = vec![];
+        let mut found: Vec<(PathBuf, io::Result<FileType>)> = vec![];
         for entry in entries {
             match entry {
-                Ok(entry) => paths.push(entry.path()),
+                Ok(entry) => found.push((entry.path(), entry.file_type())),
                 Err(error) => {
                     let message = format!("the folder cannot be read to its end: {error}");
                     self.findings.push(Finding::skipped(folder, message, "make it readable"));
@@ -66,15 +67,15 @@ impl<'f> Walk<'f> {
                 }
             }
         }
-        paths.sort();
+        found.sort_by(|(one, _), (other, _)| one.cmp(other));
         let mut listing = Listing::default();
-        for path in paths {
-            self.sort_in(path, &mut listing);
+        for (path, kind) in found {
+            self.sort_in(path, kind.ok(), &mut listing);
         }
         Some(listing)
     }
 
-    fn sort_in(&mut self, path: PathBuf, listing: &mut Listing) {
+    fn sort_in(&mut self, path: PathBuf, kind: Option<FileType>, listing: &mut Listing) {
         let is_hidden =
             path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
         if is_hidden {
@@ -83,9 +84,14 @@ impl<'f> Walk<'f> {
             self.findings.push(Finding::aside(&path, message));
             return;
         }
-        match fs::metadata(&path) {
-            Ok(meta) if meta.is_dir() => listing.folders.push(path),
-            Ok(meta) if meta.is_file() => listing.files.push(path),
+        // Only a link has to be looked up: of everything else the folder says what it is.
+        let kind = match kind.filter(|kind| !kind.is_symlink()) {
+            Some(kind) => Ok(kind),
+            None => fs::metadata(&path).map(|meta| meta.file_type()),
+        };
+        match kind {
+            Ok(kind) if kind.is_dir() => listing.folders.push(path),
+            Ok(kind) if kind.is_file() => listing.files.push(path),
             Ok(_) => {
                 let message = "this is no file (a pipe, a socket or a device)";
                 self.findings.push(Finding::skipped(&path, message, "remove it"));
@@ -112,15 +118,17 @@ pub(crate) fn is_there(path: &Path) -> bool {
 
 /// Reads a file.
 pub(crate) fn read(path: &Path) -> Result<Text, Finding> {
-    let unreadable = |error: std::io::Error| {
+    let unreadable = |error: io::Error| {
         Finding::skipped(path, format!("it cannot be read: {error}"), "make it readable")
     };
-    // Opening a pipe waits for somebody to write into it.
-    if !fs::metadata(path).map_err(unreadable)?.is_file() {
+    // Opening a pipe would otherwise wait for somebody to write into it.
+    let without_waiting = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = fs::File::options().read(true).custom_flags(without_waiting).open(path);
+    let file = file.map_err(unreadable)?;
+    let meta = file.metadata().map_err(unreadable)?;
+    if !meta.is_file() {
         return Err(Finding::skipped(path, "this is no file", "remove it"));
     }
-    let file = fs::File::open(path).map_err(unreadable)?;
-    let meta = file.metadata().map_err(unreadable)?;
     let mut bytes = Vec::with_capacity(usize::try_from(meta.len().min(MOST_BYTES)).unwrap_or(0));
     // It may grow while it is read.
     file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;

@@ -13,15 +13,38 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 use serde_saphyr::options::DuplicateKeyPolicy;
 
+use crate::keys;
+
 /// A file, taken apart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
     /// What stands in the head, in its order.
     pub head: Map<String, Value>,
+    /// Where it stands.
+    pub(crate) lines: HeadLines,
     /// The text below the head.
     pub body: String,
     /// What was odd about the head.
     pub oddities: Vec<Oddity>,
+}
+
+/// The lines of a head, to say where something in it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct HeadLines {
+    /// The number of the first one in the file.
+    first: usize,
+    lines: Vec<String>,
+}
+
+impl HeadLines {
+    /// The line in the file with this key, whatever its spelling; the last of several holds.
+    pub(crate) fn of(&self, key: &str) -> Option<usize> {
+        let has_it = |line: &String| {
+            let written = forgiving::key_of(line).map(|(written, _)| written);
+            written.is_some_and(|written| keys::spelled(written) == key)
+        };
+        self.lines.iter().rposition(has_it).map(|index| self.first + index)
+    }
 }
 
 /// Something odd about a head that could be read all the same.
@@ -67,8 +90,11 @@ pub fn read(text: &str) -> Result<Document, Unreadable> {
         Err(problem) => forgiving::read(&lines, parts.line, &problem, &mut oddities)?,
     };
     written::restore(&mut head, &lines, parts.line, &mut oddities);
-    let body = [parts.above, parts.body].concat().replace("\r\n", "\n");
-    Ok(Document { head, body, oddities })
+    let mut body = [parts.above, parts.body].concat();
+    if body.contains("\r\n") {
+        body = body.replace("\r\n", "\n");
+    }
+    Ok(Document { head, lines: HeadLines { first: parts.line, lines }, body, oddities })
 }
 
 /// The text with line ends that are seen as such: some have a carriage return and nothing else.

@@ -1,5 +1,6 @@
 //! Commands and agents in OpenCode's own settings.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use jsonc_parser::ParseOptions;
@@ -8,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::entity::{Entity, Kind, Origin, Prompt, Provider};
 use crate::files;
 use crate::finding::Finding;
-use crate::parse::{self, Found};
+use crate::parse::{self, Found, Place};
 use crate::places::ConfigFile;
 
 /// Adds what is in a file of settings, if there is one.
@@ -46,6 +47,7 @@ pub(crate) fn read(config: &ConfigFile, entities: &mut Vec<Entity>, findings: &m
             return;
         }
     };
+    let lines = lines_of_keys(&text);
     for (kind, key, prompt) in
         [(Kind::Command, "command", "template"), (Kind::Agent, "agent", "prompt")]
     {
@@ -53,12 +55,16 @@ pub(crate) fn read(config: &ConfigFile, entities: &mut Vec<Entity>, findings: &m
             None => {}
             Some(Value::Object(all)) => {
                 for (name, fields) in all {
-                    entities.extend(entity(config, (kind, prompt), name, fields, findings));
+                    let line = lines.get(name.as_str()).copied();
+                    let mut told = vec![];
+                    entities.extend(entity(config, (kind, prompt), name, fields, &mut told));
+                    findings.extend(told.into_iter().map(|finding| Finding { line, ..finding }));
                 }
             }
             Some(_) => {
                 let message = format!("`{key}` is no object and is left out");
-                findings.push(Finding::odd(path, message, "write `{\"name\": {…}}`"));
+                let finding = Finding::odd(path, message, "write `{\"name\": {…}}`");
+                findings.push(Finding { line: lines.get(key).copied(), ..finding });
             }
         }
     }
@@ -113,7 +119,21 @@ fn entity(
         aliases: vec![],
         prompt: Prompt::Text(text.clone()),
     };
-    parse::entity(found, fields, &text, findings)
+    parse::entity(found, fields, Place::Unknown, &text, findings)
+}
+
+/// The first line of every key, to say where something is.
+fn lines_of_keys(text: &str) -> BTreeMap<&str, usize> {
+    let mut lines = BTreeMap::new();
+    for (line, number) in text.lines().zip(1..) {
+        let parts: Vec<&str> = line.split('"').collect();
+        for pair in parts.windows(2) {
+            if pair[1].trim_start().starts_with(':') {
+                lines.entry(pair[0]).or_insert(number);
+            }
+        }
+    }
+    lines
 }
 
 /// The text with those of the files in it: `{file:./prompts/x.md}` is beside the settings.

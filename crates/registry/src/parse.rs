@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::entity::{Arguments, Entity, Kind, Origin, Prompt};
 use crate::finding::Finding;
+use crate::frontmatter::HeadLines;
 use crate::keys::{KEPT, READ, spelled};
 use crate::normal::{Model, Tools, is_yes};
 use atomic_graph::check::nearest;
@@ -30,20 +31,32 @@ const LONGEST_NAME: usize = 200;
 /// What stands in a head, by keys in one spelling.
 struct Head<'p> {
     path: &'p Path,
+    place: Place<'p>,
     fields: Map<String, Value>,
+}
+
+/// Where an entity stands in its file.
+#[derive(Clone, Copy)]
+pub(crate) enum Place<'p> {
+    /// Its keys are on these lines.
+    Head(&'p HeadLines),
+    /// Whoever called knows better.
+    Unknown,
 }
 
 /// Understands an entity; `body` is only looked at for what the head does not say.
 pub(crate) fn entity(
     found: Found,
     head: Map<String, Value>,
+    place: Place<'_>,
     body: &str,
     findings: &mut Vec<Finding>,
 ) -> Option<Entity> {
     let path = found.origin.path.clone().unwrap_or_default();
-    let mut head = Head::of(&path, head, findings);
+    let mut head = Head::of(&path, place, head, findings);
     if head.is_set("disable") {
-        findings.push(Finding::aside(&path, "it says `disable: true`"));
+        let finding = Finding::aside(&path, "it says `disable: true`");
+        findings.push(head.at("disable", finding));
         return None;
     }
     let name = head.name(&found.name, findings)?;
@@ -65,7 +78,7 @@ pub(crate) fn entity(
         match self::name(&alias) {
             Ok(alias) => aliases.push(alias),
             Err(NoName::LeadsAway(problem) | NoName::Unusable(problem)) => {
-                findings.push(Finding::odd(&path, problem, "choose another alias"));
+                findings.push(head.odd("aliases", problem, "choose another alias"));
             }
         }
     }
@@ -91,17 +104,37 @@ pub(crate) fn entity(
 }
 
 impl<'p> Head<'p> {
-    fn of(path: &'p Path, head: Map<String, Value>, findings: &mut Vec<Finding>) -> Self {
-        let mut fields = Map::new();
-        for (key, value) in head {
+    fn of(
+        path: &'p Path,
+        place: Place<'p>,
+        fields: Map<String, Value>,
+        findings: &mut Vec<Finding>,
+    ) -> Self {
+        let mut head = Self { path, place, fields: Map::new() };
+        for (key, value) in fields {
             let spelled = spelled(&key);
-            if fields.insert(spelled.clone(), value).is_some() {
+            if head.fields.contains_key(&spelled) {
                 let message =
                     format!("`{key}` is `{spelled}`, which is there twice; the last one holds");
-                findings.push(Finding::odd(path, message, "remove one of them"));
+                findings.push(head.odd(&spelled, message, "remove one of them"));
             }
+            head.fields.insert(spelled, value);
         }
-        Self { path, fields }
+        head
+    }
+
+    /// A finding about what stands behind a key.
+    fn odd(&self, key: &str, message: impl Into<String>, remedy: &str) -> Finding {
+        self.at(key, Finding::odd(self.path, message, remedy))
+    }
+
+    /// The same finding, on the line of a key.
+    fn at(&self, key: &str, finding: Finding) -> Finding {
+        let line = match self.place {
+            Place::Head(lines) => lines.of(key),
+            Place::Unknown => None,
+        };
+        Finding { line, ..finding }
     }
 
     /// Whether something is switched on.
@@ -115,7 +148,7 @@ impl<'p> Head<'p> {
         let found = match name(&given) {
             Err(NoName::Unusable(problem)) if given != file => {
                 let message = format!("{problem}: it is called as its file");
-                findings.push(Finding::odd(self.path, message, "choose another `name`"));
+                findings.push(self.odd("name", message, "choose another `name`"));
                 return name(file).ok();
             }
             found => found,
@@ -123,7 +156,8 @@ impl<'p> Head<'p> {
         let name = match found {
             Ok(name) => name,
             Err(NoName::LeadsAway(problem) | NoName::Unusable(problem)) => {
-                findings.push(Finding::skipped(self.path, problem, "choose another `name`"));
+                let finding = Finding::skipped(self.path, problem, "choose another `name`");
+                findings.push(self.at("name", finding));
                 return None;
             }
         };
@@ -131,7 +165,7 @@ impl<'p> Head<'p> {
             let given = given.trim();
             let message = format!("`{given}` cannot be typed as a name: it is called `{name}`");
             let remedy = "use letters, digits, `-` and `_` in `name`";
-            findings.push(Finding::odd(self.path, message, remedy));
+            findings.push(self.odd("name", message, remedy));
         }
         Some(name)
     }
@@ -146,7 +180,7 @@ impl<'p> Head<'p> {
             Value::Array(items) if key == "model" && items.len() > 1 => {
                 let first = plain(&items[0]);
                 let message = format!("`model` names several; `{first}` is meant");
-                findings.push(Finding::odd(self.path, message, "write one"));
+                findings.push(self.odd(key, message, "write one"));
                 first
             }
             Value::Array(items) => {
@@ -156,7 +190,7 @@ impl<'p> Head<'p> {
             }
             Value::Object(_) => {
                 let message = format!("`{key}` is no text and is left out");
-                findings.push(Finding::odd(self.path, message, "write a text"));
+                findings.push(self.odd(key, message, "write a text"));
                 return None;
             }
         };
@@ -176,7 +210,7 @@ impl<'p> Head<'p> {
             Some(Value::Array(items)) => items.iter().map(plain).collect(),
             Some(other @ (Value::Bool(_) | Value::Number(_) | Value::Object(_))) => {
                 let message = format!("`{key}: {other}` is no list and is left out");
-                findings.push(Finding::odd(self.path, message, "write a list"));
+                findings.push(self.odd(key, message, "write a list"));
                 vec![]
             }
         }
@@ -187,7 +221,7 @@ impl<'p> Head<'p> {
         let tools = self.fields.shift_remove("tools");
         if tools.is_some() && allowed.is_some() {
             let message = "`tools` and `allowed-tools` are both there; `tools` holds";
-            findings.push(Finding::odd(self.path, message, "remove one of them"));
+            findings.push(self.odd("allowed-tools", message, "remove one of them"));
         }
         let without = self.fields.shift_remove("disallowed-tools");
         let mut read = |value: Option<Value>, key: &str| {
@@ -196,7 +230,7 @@ impl<'p> Head<'p> {
                 // Whoever restricts something must not end up with everything.
                 let message = format!("`{key}` cannot be read, so it may use none: {problem}");
                 let remedy = "write a list of names, such as `tools: Read, Edit`";
-                findings.push(Finding::odd(self.path, message, remedy));
+                findings.push(self.odd(key, message, remedy));
                 Tools::none()
             }))
         };
@@ -216,7 +250,7 @@ impl<'p> Head<'p> {
         let unknown: Vec<&String> = self.fields.keys().filter(|key| !is_known(key)).collect();
         if let Some(more) = unknown.len().checked_sub(TOLD).filter(|more| *more > 0) {
             let message = format!("{more} more keys mean nothing here");
-            findings.push(Finding::odd(self.path, message, "remove them"));
+            findings.push(self.odd(unknown[TOLD], message, "remove them"));
         }
         for key in unknown.into_iter().take(TOLD) {
             let meant = nearest(key, READ.iter().chain(KEPT).copied());
@@ -225,7 +259,7 @@ impl<'p> Head<'p> {
                 || "remove it, unless another program reads it".to_owned(),
                 |meant| format!("did you mean `{meant}`?"),
             );
-            findings.push(Finding::odd(self.path, message, &remedy));
+            findings.push(self.odd(key, message, &remedy));
         }
     }
 }

@@ -23,7 +23,10 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
     let mut broken = 0;
     let mut tell = |what: &str, report: Result<Report, Failure>| match report {
         Ok(Report { errors, warnings }) => {
-            errors.iter().chain(&warnings).for_each(|problem| paint::line(problem));
+            errors
+                .iter()
+                .chain(&warnings)
+                .for_each(|problem| paint::line(&paint::printable(problem)));
             paint::line(&format!("{what}: {}", verdict(errors.len(), warnings.len())));
             broken += usize::from(!errors.is_empty());
         }

@@ -52,11 +52,12 @@ fn table(catalog: &Catalog, names: &Names, wanted: &[&Named]) -> Vec<String> {
             lines.push(format!("{gap}{}", style(title(sort)).bold()));
             group = Some(sort);
         }
-        let origin = style(format!("({})", short_origin(catalog, named))).dim();
+        let origin = paint::printable(&short_origin(catalog, named));
+        let origin = style(format!("({origin})")).dim();
         let line = format!(
             "  {:<width$}  {}  {origin}",
             label(named),
-            named.description.split_whitespace().collect::<Vec<_>>().join(" "),
+            paint::printable(&one_line(&named.description)),
         );
         lines.push(match columns {
             Some(columns) => shortened(&line, &origin.to_string(), columns),
@@ -64,6 +65,10 @@ fn table(catalog: &Catalog, names: &Names, wanted: &[&Named]) -> Vec<String> {
         });
     }
     lines
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A line that fits, with its end in sight.

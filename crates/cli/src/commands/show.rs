@@ -58,7 +58,7 @@ fn entity(catalog: &Catalog, names: &Names, (named, kind): (&Named, Kind)) -> Re
     for (page, text) in registry.pages(entity) {
         field("page", &format!("{page} ({} lines)", text.lines().count()));
     }
-    paint::line(&format!("\n{prompt}"));
+    paint::line(&format!("\n{}", paint::printable(&prompt)));
     Ok(())
 }
 
@@ -99,5 +99,8 @@ fn origin(catalog: &Catalog, entity: &Entity) -> String {
 }
 
 fn field(name: &str, text: &str) {
+    let text = paint::printable(text);
+    // What goes on in further lines stays in its column.
+    let text = text.replace('\n', "\n             ");
     paint::line(&format!("  {}  {text}", style(format!("{name:<9}")).dim()));
 }

@@ -263,3 +263,27 @@ fn a_name_that_is_no_workflow_is_answered_with_what_it_is() {
     }
     insta::assert_snapshot!(told);
 }
+
+/// What stands in a stranger's file does nothing to the terminal.
+#[test]
+fn nothing_in_a_file_acts_on_the_terminal() {
+    let env = TestEnv::new();
+    let evil = "---\nname: evil\ndescription: \"a\\e]0;x\\a\\e[2J b\"\n\u{1b}colr: x\n---\nx \u{1b}[31m\ty\n";
+    write(&env, "work/.claude/agents/evil.md", evil);
+    write(&env, "work/.claude/agents/e\u{1b}[2Jx.md", "---\ncolr: x\n---\nx\n");
+    let all: [&[&str]; 6] = [
+        &["list"],
+        &["show", "evil"],
+        &["check"],
+        &["doctor"],
+        &["show", "\u{1b}[2J"],
+        &["run", "\u{1b}[2J"],
+    ];
+    for args in all {
+        let ran = env.run(args);
+        let text = format!("{}{}", ran.stdout, ran.stderr);
+        let acts = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+        assert!(!text.contains(acts), "{args:?}: {text:?}");
+    }
+    assert!(env.run(["show", "evil"]).stdout.contains("x \u{fffd}[31m\ty"));
+}

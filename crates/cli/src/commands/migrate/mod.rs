@@ -30,7 +30,7 @@ pub(crate) fn migrate(args: &MigrateArgs) -> Result<ExitCode, Failure> {
     let session = if args.ralph { Some(prepared(args, &source, &tasks)?) } else { None };
     if let Some(output) = &args.to {
         write(output, args, &format!("{text}\n"))?;
-        paint::remark(&format!("{} written to {}", told(&tasks), output.display()));
+        paint::aside(&format!("{} written to {}", told(&tasks), output.display()));
     }
     match session {
         Some((stage, request)) => {
