@@ -73,10 +73,15 @@ impl Shelf {
         self.aliases.extend(aliases.into_iter().map(|alias| (alias, name.to_owned())));
     }
 
-    /// The name that is meant by a name, or by another name.
+    /// The name that is meant by a name, or by another name, in any case.
     pub(crate) fn meant<'a>(&'a self, name: &'a str) -> &'a str {
-        let is_name = self.cards.contains_key(name);
-        self.aliases.get(name).filter(|_| !is_name).map_or(name, String::as_str)
+        if self.cards.contains_key(name) {
+            return name;
+        }
+        let is_it = |known: &&String| known.to_lowercase() == name.to_lowercase();
+        let named = self.aliases.get(name).or_else(|| self.cards.keys().find(is_it));
+        let other = || self.aliases.iter().find(|(alias, _)| is_it(alias)).map(|(_, name)| name);
+        named.or_else(other).map_or(name, String::as_str)
     }
 
     /// The file of the workflow of this name; a built-in one has none.

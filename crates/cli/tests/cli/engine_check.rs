@@ -195,6 +195,10 @@ fn a_name_means_the_projects_workflow_then_the_users_then_the_built_in_one() {
     project.write(".atomic/workflows/anything.json", &named.to_string());
     let names = ["ralph", "mine", "m", "ours"];
     assert_eq!(names.map(|name| said(&project, name)), ["project", "named", "named", "user"]);
+    assert_eq!(
+        ["RALPH", "M", "Ours"].map(|name| said(&project, name)),
+        ["project", "named", "user"]
+    );
     assert!(!project.env.work().join(".ralph").exists(), "it really is another workflow");
 
     // Whatever the built-in one was called besides is gone with it.
@@ -220,7 +224,7 @@ fn uses(workflow: &str, after: &str) -> String {
 #[test]
 fn a_workflow_uses_another_by_name_and_goes_on_wherever_it_is_resumed() {
     let project = Project::new();
-    project.write("flow.json", &uses("child", "touch after"));
+    project.write("flow.json", &uses("Child", "touch after"));
     let child = json!({"state": {"greeting": "hello"},
         "nodes": [tool("in", "echo {greeting} {prompt} > greeted; test -e ready")]});
     project.write(".atomic/workflows/child.json", &child.to_string());
