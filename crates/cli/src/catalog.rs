@@ -60,7 +60,10 @@ impl Catalog {
             count(&self.registry);
         }
         let left_out = self.registry.findings.iter().filter(|f| f.severity == Severity::Skipped);
-        match left_out.count() {
+        let left_out = left_out.map(|finding| finding.path.as_path());
+        let left_out: BTreeSet<&Path> =
+            left_out.chain(self.shelf.unreadable.iter().map(|(path, _)| path.as_path())).collect();
+        match left_out.len() {
             0 => {}
             1 => paint::aside("1 file is left out; atomic doctor says why"),
             count => paint::aside(&format!("{count} files are left out; atomic doctor says why")),
@@ -69,9 +72,13 @@ impl Catalog {
 
     /// Loads the workflow that is meant: a file, or a name.
     pub(crate) fn load(&self, text: &str) -> Result<Loaded, Failure> {
+        // As it is typed in the chat, or as `doctor` says it can be.
+        let bare = text.strip_prefix('/').filter(|rest| !rest.contains('/')).unwrap_or(text);
+        let bare = bare.strip_prefix("workflow:").unwrap_or(bare);
+        let name = self.shelf.meant(bare);
+        let text = if text != bare && self.shelf.is_name(name) { name } else { text };
         let path = Path::new(text);
         let is_file = text.contains('/') || path.extension().is_some_and(|ending| ending == "json");
-        let name = self.shelf.meant(text);
         match self.shelf.file(name).filter(|_| !is_file) {
             _ if is_file => self.read(path),
             // A name first: a file that happens to be called `ralph` is not in its way.
@@ -90,7 +97,8 @@ impl Catalog {
         loaded.workflow.ok_or_else(|| Failure::Failed(loaded.errors.join("\n")))
     }
 
-    fn read(&self, path: &Path) -> Result<Loaded, Failure> {
+    /// Loads the workflow in a file.
+    pub(crate) fn read(&self, path: &Path) -> Result<Loaded, Failure> {
         let draft = descriptor::read(&Document::plain(source(path)?), &self.shelf);
         Ok(judge(draft, &self.known()))
     }

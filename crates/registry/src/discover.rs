@@ -141,7 +141,8 @@ fn skills(
 
 /// Whether there is a skill in a folder; its other files are not looked at.
 fn has_skill(folder: &Path) -> bool {
-    ["SKILL.md", "skill.md"].iter().any(|name| files::is_there(&folder.join(name)))
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| entry.file_name().eq_ignore_ascii_case("SKILL.md"))
 }
 
 /// Reads files, several at a time where there are many; what comes of it is in their order.

@@ -75,22 +75,15 @@ pub struct Shadowed<'n> {
     pub loser: &'n Named,
     /// What it means.
     pub winner: &'n Named,
-}
-
-impl Shadowed<'_> {
     /// What to type instead.
-    pub fn reach(&self) -> String {
-        // With its class in front, a name means the first of that class.
-        let name = if self.winner.class == self.loser.class { &self.loser.name } else { self.name };
-        format!("/{}:{name}", self.loser.class.word())
-    }
+    pub reach: String,
 }
 
 impl fmt::Display for Shadowed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (winner, loser) = (self.winner, self.loser);
         write!(f, "/{} is the {} `{}`, ", self.name, winner.class.word(), winner.name)?;
-        write!(f, "not the {} `{}`; type {} for that", loser.class.word(), loser.name, self.reach())
+        write!(f, "not the {} `{}`; type {} for that", loser.class.word(), loser.name, self.reach)
     }
 }
 
@@ -157,11 +150,17 @@ impl Names {
     /// The same; the error says what was probably meant, or what to use instead.
     pub fn get(&self, text: &str) -> Result<&Named, Unknown> {
         self.find(text).ok_or_else(|| {
-            let name = bare(text);
-            let instead = instead_of(&name);
-            let near = nearest(&name, self.meant.keys().map(String::as_str));
-            let near = near.or_else(|| self.search(&name).first().map(|named| named.name.as_str()));
-            Unknown { name, near: near.map(str::to_owned), instead }
+            let whole = bare(text);
+            let instead = instead_of(&whole);
+            let (class, name) = match in_class(&whole) {
+                Some((class, name)) => (Some(class), name),
+                None => (None, whole.as_str()),
+            };
+            let of_class = |(key, _): &(&(Class, String), _)| class.is_none_or(|c| c == key.0);
+            let known = self.inside.iter().filter(of_class).map(|((_, name), _)| name.as_str());
+            let begins = || self.search(&whole).first().map(|named| named.name.as_str());
+            let near = nearest(name, known).or_else(begins).filter(|_| !name.is_empty());
+            Unknown { class, name: name.to_owned(), near: near.map(str::to_owned), instead }
         })
     }
 
@@ -195,7 +194,11 @@ impl Names {
         self.all.iter().flat_map(move |loser| {
             std::iter::once(&loser.name).chain(&loser.aliases).filter_map(move |name| {
                 let winner = self.find(name).filter(|winner| !std::ptr::eq(*winner, loser))?;
-                Some(Shadowed { name, loser, winner })
+                // With its class in front, a name means the first of that class.
+                let short = format!("{}:{name}", loser.class.word());
+                let is_enough = self.find(&short).is_some_and(|found| std::ptr::eq(found, loser));
+                let reach = format!("/{}", if is_enough { short } else { loser.qualified() });
+                Some(Shadowed { name, loser, winner, reach })
             })
         })
     }
@@ -217,6 +220,8 @@ fn in_class(text: &str) -> Option<(Class, &str)> {
 /// A name that nothing has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
+    /// What it was said to be.
+    pub class: Option<Class>,
     /// What was asked for.
     pub name: String,
     /// What was probably meant.
@@ -227,12 +232,19 @@ pub struct Unknown {
 
 impl fmt::Display for Unknown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.instead, &self.near) {
-            (Some(instead), _) => write!(f, "/{} is gone: {instead}", self.name),
-            (None, Some(near)) => {
-                write!(f, "Command not found: \"{}\" (did you mean \"{near}\"?)", self.name)
-            }
-            (None, None) => write!(f, "Command not found: \"{}\"", self.name),
+        if let Some(instead) = self.instead {
+            return write!(f, "/{} is gone: {instead}", self.name);
+        }
+        let what = match self.class {
+            Some(Class::Workflow) => "Workflow",
+            Some(Class::Entity(Kind::Skill)) => "Skill",
+            Some(Class::Entity(Kind::Agent)) => "Agent",
+            Some(Class::Entity(Kind::Command) | Class::BuiltIn) | None => "Command",
+        };
+        write!(f, "{what} not found: \"{}\"", self.name)?;
+        match &self.near {
+            Some(near) => write!(f, " (did you mean \"{near}\"?)"),
+            None => Ok(()),
         }
     }
 }
@@ -281,9 +293,11 @@ fn built_in_commands() -> impl Iterator<Item = Named> {
     })
 }
 
+/// The same for workflows.
+const WORKFLOW_HINTS: &[(&str, &str)] = &[("ralph", "\"<prompt-or-spec-path>\" | --resume <uuid>")];
+
 /// What is usually typed after these names, for those of them that do not say so themselves.
 const HINTS: &[(&str, &str)] = &[
-    ("ralph", "\"<prompt-or-spec-path>\" | --resume <uuid>"),
     ("commit", "[message] | --amend"),
     ("research-codebase", "<question or topic>"),
     ("create-spec", "<research-doc-path>"),
@@ -293,9 +307,12 @@ const HINTS: &[(&str, &str)] = &[
 ];
 
 fn with_usual_hint(mut named: Named) -> Named {
-    let usual = || HINTS.iter().find(|(name, _)| named.name.eq_ignore_ascii_case(name));
-    if named.hint.is_none() && named.class != Class::BuiltIn {
-        named.hint = usual().map(|(_, hint)| (*hint).to_owned());
-    }
+    let table = match named.class {
+        Class::Workflow => WORKFLOW_HINTS,
+        Class::Entity(Kind::Command | Kind::Skill) => HINTS,
+        Class::BuiltIn | Class::Entity(Kind::Agent) => &[],
+    };
+    let usual = table.iter().find(|(name, _)| named.name.eq_ignore_ascii_case(name));
+    named.hint = named.hint.or_else(|| usual.map(|(_, hint)| (*hint).to_owned()));
     named
 }

@@ -1,7 +1,7 @@
 //! Commands and agents in OpenCode's own settings.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jsonc_parser::ParseOptions;
 use serde_json::{Map, Value};
@@ -99,15 +99,18 @@ fn entity(
     let mut fields = fields.clone();
     let text = match fields.remove(prompt) {
         Some(Value::String(text)) => text,
-        // One of OpenCode's own agents that is only given another model.
-        None if kind == Kind::Agent => return None,
+        None if kind == Kind::Agent => {
+            let message = format!("`{name}` has no `prompt`: it is an agent of OpenCode's own");
+            findings.push(Finding::aside(path, message));
+            return None;
+        }
         None | Some(_) => {
             let message = format!("the {} `{name}` has no `{prompt}` and is left out", kind.word());
             findings.push(Finding::odd(path, message, "write the text it stands for"));
             return None;
         }
     };
-    let text = with_files(&text, path, name, findings)?;
+    let text = with_files(&text, config, name, findings)?;
     // The key is its name, whatever else is said.
     fields.insert("name".to_owned(), Value::String(name.to_owned()));
     let origin =
@@ -119,7 +122,13 @@ fn entity(
         aliases: vec![],
         prompt: Prompt::Text(text.clone()),
     };
-    parse::entity(found, fields, Place::Unknown, &text, findings)
+    let mut told = vec![];
+    let entity = parse::entity(found, fields, Place::Unknown, &text, &mut told);
+    findings.extend(told.into_iter().map(|finding| {
+        let message = format!("`{name}`: {}", finding.message);
+        Finding { message, ..finding }
+    }));
+    entity
 }
 
 /// The first line of every key, to say where something is.
@@ -137,11 +146,17 @@ fn lines_of_keys(text: &str) -> BTreeMap<&str, usize> {
 }
 
 /// The text with those of the files in it: `{file:./prompts/x.md}` is beside the settings.
-fn with_files(text: &str, path: &Path, name: &str, findings: &mut Vec<Finding>) -> Option<String> {
+fn with_files(
+    text: &str,
+    config: &ConfigFile,
+    name: &str,
+    findings: &mut Vec<Finding>,
+) -> Option<String> {
+    let path = &config.path;
     let (mut whole, mut rest) = (String::new(), text);
     while let Some((before, behind)) = rest.split_once("{file:") {
         let Some((file, after)) = behind.split_once('}') else { break };
-        let file = path.parent().unwrap_or(Path::new("")).join(file.trim());
+        let file = located(file.trim(), config);
         whole.push_str(before);
         match files::read(&file) {
             Ok(text) => whole.push_str(text.text.trim_end()),
@@ -162,4 +177,10 @@ fn with_files(text: &str, path: &Path, name: &str, findings: &mut Vec<Finding>) 
     }
     whole.push_str(rest);
     Some(whole)
+}
+
+/// Where a file is that is named in the settings.
+fn located(file: &str, config: &ConfigFile) -> PathBuf {
+    let at_home = file.strip_prefix("~/").and_then(|rest| Some(config.home.as_ref()?.join(rest)));
+    at_home.unwrap_or_else(|| config.path.parent().unwrap_or(Path::new("")).join(file))
 }

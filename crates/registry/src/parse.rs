@@ -147,9 +147,14 @@ impl<'p> Head<'p> {
         let given = self.text("name", findings).unwrap_or_else(|| file.to_owned());
         let found = match name(&given) {
             Err(NoName::Unusable(problem)) if given != file => {
+                let Ok(name) = name(file) else {
+                    let finding = Finding::skipped(self.path, problem, "choose another `name`");
+                    findings.push(self.at("name", finding));
+                    return None;
+                };
                 let message = format!("{problem}: it is called as its file");
                 findings.push(self.odd("name", message, "choose another `name`"));
-                return name(file).ok();
+                return Some(name);
             }
             found => found,
         };

@@ -18,6 +18,8 @@ pub(crate) struct Place {
 pub(crate) struct ConfigFile {
     pub(crate) scope: Scope,
     pub(crate) path: PathBuf,
+    /// What `~` stands for in it.
+    pub(crate) home: Option<PathBuf>,
 }
 
 /// The folders that a project and a user have.
@@ -63,7 +65,11 @@ impl Folders {
             let below = (config_folders(scope), config_folders(Scope::Project));
             for folder in self.below(scope, below, is_shared) {
                 for name in ["opencode.json", "opencode.jsonc"] {
-                    files.push(ConfigFile { scope, path: folder.join(name) });
+                    files.push(ConfigFile {
+                        scope,
+                        path: folder.join(name),
+                        home: self.home.clone(),
+                    });
                 }
             }
         }
@@ -121,7 +127,8 @@ fn bases(provider: Provider, scope: Scope) -> &'static [&'static str] {
         (Provider::OpenCode, Scope::User) => &[".opencode", ".config/opencode"],
         (Provider::OpenCode, Scope::Project | Scope::Managed) => &[".opencode"],
         (Provider::Copilot, Scope::Project) => &[".github", ".copilot"],
-        (Provider::Copilot, Scope::User | Scope::Managed) => &[".copilot"],
+        (Provider::Copilot, Scope::User) => &[".copilot", ".github"],
+        (Provider::Copilot, Scope::Managed) => &[".copilot"],
     }
 }
 

@@ -42,9 +42,18 @@ impl Registry {
             key(a).cmp(&key(b))
         });
         let mut registry = Self { entities, names: BTreeMap::new(), findings };
-        for (index, entity) in registry.entities.iter().enumerate() {
+        for index in 0..registry.entities.len() {
+            let entity = &registry.entities[index];
             let key = (entity.kind, entity.name.to_lowercase());
-            registry.names.entry(key).or_insert(index);
+            let meant = *registry.names.entry(key).or_insert(index);
+            // Whoever replaces `commit` means theirs by `ci`, too.
+            if entity.origin.scope == Scope::BuiltIn && meant != index {
+                let usual = entity.aliases.clone();
+                let own = &mut registry.entities[meant].aliases;
+                own.extend(
+                    usual.into_iter().filter(|alias| !own.contains(alias)).collect::<Vec<_>>(),
+                );
+            }
         }
         // A name beats another entity's other name, however near that is.
         for (index, entity) in registry.entities.iter().enumerate() {

@@ -87,7 +87,7 @@ impl Run {
                 Begun::Asked(Question { question, ..asking.question })
             }
             Action::Agent(action) => {
-                Begun::Job(Job::Agent(Box::new(self.agent_job(step, *how, action)?)))
+                Begun::Job(Job::Agent(Box::new(self.agent_job(step, *how, &action)?)))
             }
             Action::Entry(entry) => {
                 Begun::Job(Job::Agent(Box::new(self.entry_job(step, *how, &entry)?)))
@@ -165,14 +165,14 @@ impl Run {
     fn entry_job(&self, step: &StepId, how: How, entry: &Entry) -> Result<AgentJob, StepError> {
         let view = self.machine.view(step).unwrap_or_default();
         let args = self.text(step, &view, &entry.args)?;
-        let Script { prompt, model } = self.entry(entry.kind, &entry.name, &args)?;
+        let Script { name, prompt, model } = self.entry(entry.kind, &entry.name, &args)?;
         // Braces in somebody's prompt are not ours to fill.
         let action = AgentAction {
             instructions: Some(String::new()),
             fresh: true,
-            ..AgentAction::new(entry.name.as_str(), Text::Verbatim(prompt))
+            ..AgentAction::new(name.as_str(), Text::Verbatim(prompt))
         };
-        let job = self.agent_job(step, how, action)?;
+        let job = self.agent_job(step, how, &action)?;
         Ok(AgentJob { model, ..job })
     }
 
@@ -243,11 +243,11 @@ impl Run {
         &self,
         step: &StepId,
         how: How,
-        action: AgentAction,
+        action: &AgentAction,
     ) -> Result<AgentJob, StepError> {
         let state = self.machine.view(step).unwrap_or_default();
-        let Script { prompt: system_prompt, model } = match &action.instructions {
-            Some(own) => Script { prompt: own.clone(), model: None },
+        let Script { name, prompt: system_prompt, model } = match &action.instructions {
+            Some(own) => Script { name: action.agent.clone(), prompt: own.clone(), model: None },
             None => self.persona(action.agent.as_str())?,
         };
         let parse = match action.parse.as_ref().map(|id| (id, self.workflow.functions.find(id))) {
@@ -263,7 +263,7 @@ impl Run {
             prompt: self.text(step, &state, &action.prompt)? + &self.instructions(),
             system_prompt,
             model,
-            agent: action.agent,
+            agent: name,
             shared: !action.fresh,
             questions: action.questions,
             resume: if how == How::Continued { open } else { shared },

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use atomic_event::StepError;
+use atomic_event::{AgentName, StepError};
 use atomic_registry::{Entity, Kind, Prompt, Scope, arguments};
 use atomic_workflow::EntryKind;
 
@@ -10,6 +10,8 @@ use crate::run::Run;
 
 /// What an entity comes to in a turn.
 pub(crate) struct Script {
+    /// What it is called, whatever it was called by.
+    pub(crate) name: AgentName,
     /// Its prompt.
     pub(crate) prompt: String,
     /// The model it wants here, when it wants one.
@@ -20,7 +22,8 @@ impl Run {
     /// Who an agent is told to be.
     pub(crate) fn persona(&self, name: &str) -> Result<Script, StepError> {
         let entity = self.entity(Kind::Agent, name)?;
-        Ok(Script { prompt: self.prompt_of(entity)?, model: self.model_of(entity) })
+        let name = AgentName::from(entity.name.as_str());
+        Ok(Script { name, prompt: self.prompt_of(entity)?, model: self.model_of(entity) })
     }
 
     /// What an agent is told to do by a skill or a command.
@@ -40,7 +43,8 @@ impl Run {
         if let Some(folder) = self.folder_of(entity)? {
             prompt = format!("The files this skill names are in {}\n\n{prompt}", folder.display());
         }
-        Ok(Script { prompt, model: self.model_of(entity) })
+        let name = AgentName::from(entity.name.as_str());
+        Ok(Script { name, prompt, model: self.model_of(entity) })
     }
 
     fn entity(&self, kind: Kind, name: &str) -> Result<&Entity, StepError> {

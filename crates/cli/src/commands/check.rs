@@ -53,6 +53,9 @@ fn checked(catalog: &Catalog, text: &str) -> Result<Report, Failure> {
     if is_prompt {
         return file(catalog, Path::new(text));
     }
+    if let Some(report) = settings(catalog, Path::new(text)) {
+        return Ok(report);
+    }
     let not_a_workflow = match workflow(catalog, text) {
         Ok(report) => return Ok(report),
         Err(failure) => failure,
@@ -65,8 +68,26 @@ fn checked(catalog: &Catalog, text: &str) -> Result<Report, Failure> {
             let path = entity.and_then(|entity| entity.origin.path.clone());
             Ok(about(catalog, &path.unwrap_or_default()))
         }
-        Some((Class::BuiltIn, _)) | None => Err(not_a_workflow),
+        Some((Class::BuiltIn, _)) => Ok(Report { errors: vec![], warnings: vec![] }),
+        None if text.contains(['/', '.']) => Err(not_a_workflow),
+        None => match names.get(text) {
+            Ok(_) => Err(not_a_workflow),
+            Err(unknown) => Err(Failure::Usage(unknown.to_string())),
+        },
     }
+}
+
+/// A file that holds settings, ours or those of OpenCode, in which entities are.
+fn settings(catalog: &Catalog, path: &Path) -> Option<Report> {
+    let name = path.file_name()?.to_str()?;
+    if matches!(name, "opencode.json" | "opencode.jsonc") && path.exists() {
+        return Some(about(catalog, &std::path::absolute(path).ok()?));
+    }
+    let files = crate::settings::files(&catalog.project);
+    let findings = atomic_registry::settings::findings(&files, []);
+    let is_ours = name == "settings.json" && path.parent()?.ends_with(".atomic");
+    let of_it = |finding: &&Finding| is_same(&finding.path, path);
+    is_ours.then(|| Report::of(findings.iter().filter(of_it)))
 }
 
 fn workflow(catalog: &Catalog, text: &str) -> Result<Report, Failure> {

@@ -4,13 +4,16 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use atomic_registry::{Class, Kind, Named, Names};
-use console::{Term, style, truncate_str};
+use console::{Alignment, Term, measure_text_width, pad_str, style, truncate_str};
 use serde_json::json;
 
 use crate::args::{ListArgs, Sort};
 use crate::catalog::Catalog;
 use crate::failure::Failure;
 use crate::paint;
+
+/// Columns in which a name and what it is for can be read.
+const NARROW: usize = 60;
 
 /// The most characters a name may push the descriptions to the right.
 const WIDEST_NAME: usize = 30;
@@ -41,7 +44,7 @@ fn table(catalog: &Catalog, names: &Names, wanted: &[&Named]) -> Vec<String> {
         let is_meant = names.find(&named.name).is_some_and(|meant| std::ptr::eq(meant, named));
         format!("/{}", if is_meant { named.name.clone() } else { named.qualified() })
     };
-    let width = wanted.iter().map(|named| label(named).chars().count()).max().unwrap_or(0);
+    let width = wanted.iter().map(|named| measure_text_width(&label(named))).max().unwrap_or(0);
     let width = width.min(WIDEST_NAME);
     let columns = std::io::stdout().is_terminal().then(|| usize::from(Term::stdout().size().1));
     let (mut group, mut lines) = (None, vec![]);
@@ -55,8 +58,8 @@ fn table(catalog: &Catalog, names: &Names, wanted: &[&Named]) -> Vec<String> {
         let origin = paint::printable(&short_origin(catalog, named));
         let origin = style(format!("({origin})")).dim();
         let line = format!(
-            "  {:<width$}  {}  {origin}",
-            label(named),
+            "  {}  {}  {origin}",
+            pad_str(&label(named), width, Alignment::Left, None),
             paint::printable(&one_line(&named.description)),
         );
         lines.push(match columns {
@@ -73,11 +76,15 @@ fn one_line(text: &str) -> String {
 
 /// A line that fits, with its end in sight.
 fn shortened(line: &str, end: &str, columns: usize) -> String {
-    let room = columns.saturating_sub(console::measure_text_width(end) + 2);
-    if console::measure_text_width(line) <= columns || room < 20 {
-        return truncate_str(line, columns, "…").into_owned();
+    if measure_text_width(line) <= columns {
+        return line.to_owned();
     }
     let beginning = line.strip_suffix(end).unwrap_or(line).trim_end();
+    let room = columns.saturating_sub(measure_text_width(end) + 2);
+    // What it is for says more than where it is.
+    if room < NARROW {
+        return truncate_str(beginning, columns, "…").into_owned();
+    }
     format!("{}  {end}", truncate_str(beginning, room, "…"))
 }
 

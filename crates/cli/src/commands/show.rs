@@ -70,7 +70,9 @@ fn head(names: &Names, named: &Named) {
         field("also", &named.aliases.join(", "));
     }
     if let Some(hint) = &named.hint {
-        field("type", &format!("/{} {hint}", named.name));
+        let is_meant = names.find(&named.name).is_some_and(|meant| std::ptr::eq(meant, named));
+        let name = if is_meant { named.name.clone() } else { named.qualified() };
+        field("type", &format!("/{name} {hint}"));
     }
     for shadowed in names.shadowed().filter(|s| std::ptr::eq(s.loser, named)) {
         field("hidden", &shadowed.to_string());
@@ -82,7 +84,7 @@ fn head(names: &Names, named: &Named) {
                 "the {} `{}`: {}",
                 shadowed.loser.class.word(),
                 shadowed.loser.name,
-                shadowed.reach()
+                shadowed.reach
             ),
         );
     }

@@ -201,10 +201,10 @@ fn a_name_means_the_projects_workflow_then_the_users_then_the_built_in_one() {
     );
     assert!(!project.env.work().join(".ralph").exists(), "it really is another workflow");
 
-    // Whatever the built-in one was called besides is gone with it.
-    let gone = project.run_file("loop", &[]);
-    assert_eq!(gone.code, Some(2), "{gone:?}");
-    assert!(gone.stderr.starts_with("error: Workflow not found: loop"), "{}", gone.stderr);
+    // Whatever the built-in one was called besides means the one that replaces it.
+    assert_eq!(said(&project, "loop"), "project");
+    // As it is typed in the chat, and as `doctor` says it can be.
+    assert_eq!(["/mine", "workflow:m"].map(|name| said(&project, name)), ["named", "named"]);
 
     // A file that happens to have the name is not meant, unless it is said to be a path.
     project.write("ours", &says("file").to_string());

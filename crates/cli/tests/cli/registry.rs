@@ -287,3 +287,86 @@ fn nothing_in_a_file_acts_on_the_terminal() {
     }
     assert!(env.run(["show", "evil"]).stdout.contains("x \u{fffd}[31m\ty"));
 }
+
+/// `run`, `show` and `doctor` mean the same workflow by a name.
+#[test]
+fn a_workflow_is_the_same_one_for_everybody() {
+    let project = Project::new();
+    let says = |text: &str| json!([{"type": "tool", "id": "a", "command": format!("echo {text} >> said")}]);
+    let write = |path: &str, name: &str, aliases: &[&str]| {
+        let workflow =
+            json!({"name": name, "aliases": aliases, "description": path, "nodes": says(path)});
+        project.write(&format!(".atomic/workflows/{path}.json"), &workflow.to_string());
+    };
+    write("one", "Ralph", &[]);
+    write("two", "zed", &["loop", "Both"]);
+    write("three", "abc", &["both"]);
+    write("four", "Caps", &[]);
+    write("five", "caps", &[]);
+    for name in ["ralph", "RALPH", "loop", "both", "zed", "caps", "workflow:caps"] {
+        let ran = project.run_file(name, &[]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let said = project.read("said");
+        fs::remove_file(project.env.work().join("said")).unwrap();
+        let shown = project.env.run(["show", name]).stdout;
+        assert!(shown.contains(&format!("about      {}", said.trim())), "{name}: {said}{shown}");
+    }
+    let doctor = project.env.run(["doctor"]).stdout;
+    let told = "four.json: the workflow `caps` is replaced by .atomic/workflows/five.json";
+    assert!(doctor.contains(told), "{doctor}");
+    let both = project.env.run(["show", "both"]).stdout;
+    assert!(both.contains("about      three"), "the first file: {both}");
+}
+
+#[test]
+fn what_cannot_be_a_workflow_is_told_and_holds_nobody_up() {
+    let env = TestEnv::new();
+    write(&env, "work/.atomic/workflows/small.json", "{}");
+    let large = fs::File::create(env.work().join(".atomic/workflows/large.json")).unwrap();
+    large.set_len(20 << 30).unwrap();
+    let listed = env.run(["list", "workflows"]);
+    assert!(listed.stdout.contains("/large"), "{listed:?}");
+    let told = env.run(["doctor"]);
+    assert_eq!(told.code, Some(1), "{told:?}");
+    assert!(
+        told.stdout.contains("large.json: the workflow cannot be read: it is larger than 16 MiB"),
+        "{told:?}"
+    );
+    fs::remove_dir_all(env.work().join(".atomic/workflows")).unwrap();
+    write(&env, "work/.atomic/workflows", "no folder");
+    let told = env.run(["doctor"]);
+    assert_eq!(told.code, Some(1), "{told:?}");
+    assert!(told.stdout.contains(".atomic/workflows: the folder cannot be read"), "{told:?}");
+    let listed = env.run(["list"]);
+    assert_eq!(listed.stderr, "1 file is left out; atomic doctor says why\n");
+}
+
+/// An agent is called as it is called, whatever it was called by.
+#[test]
+fn a_backend_is_told_the_name_an_agent_has() {
+    let project = Project::scripted(
+        "[[turn]]\nagent = \"worker\"\nsystem = [\"Mine\"]\ndo = [{ say = \"1\" }]\n\
+         [[turn]]\nagent = \"commit\"\ndo = [{ say = \"2\" }]\n",
+    );
+    project.write(".claude/agents/Worker.md", "---\naliases: hand\n---\nMine\n");
+    let workflow = json!({"nodes": [
+        {"type": "agent", "id": "a", "agent": "WORKER", "prompt": "Go"},
+        {"type": "agent", "id": "b", "agent": "Hand", "prompt": "Go"},
+        {"type": "skill", "id": "c", "skill": "CI"},
+    ]});
+    project.ends(&workflow, 0);
+}
+
+#[test]
+fn files_of_settings_are_checked_as_what_they_are() {
+    let env = TestEnv::new();
+    write(&env, "work/opencode.json", "{\n  \"agent\": {\"x\": 3}\n}");
+    write(&env, "work/.atomic/settings.json", "{\n  \"workers\": 0\n}");
+    let told = env.run(["check", "opencode.json"]);
+    assert_eq!(told.code, Some(0), "{told:?}");
+    assert!(told.stdout.contains("opencode.json:2: `x` is no object and is left out"), "{told:?}");
+    let told = env.run(["check", ".atomic/settings.json"]);
+    assert_eq!(told.code, Some(1), "{told:?}");
+    assert!(told.stdout.contains("settings.json:2: "), "{told:?}");
+    assert!(env.run(["check", "nosuch"]).stderr.contains("Command not found: \"nosuch\""));
+}

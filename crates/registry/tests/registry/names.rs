@@ -37,6 +37,9 @@ const CONFLICTS: &[(&str, &str)] = &[
     ("project/.opencode/agents/commit.md", "---\ndescription: Who\n---\nWho.\n"),
     ("home/.atomic/agents/aaa.md", "---\naliases: [who, zzz]\n---\nWho.\n"),
     ("project/.claude/agents/zzz.md", "---\naliases: [who, aaa]\n---\nWho.\n"),
+    ("project/.claude/commands/x/twice.md", "One.\n"),
+    ("project/.claude/commands/y/twice.md", "Two.\n"),
+    ("project/.claude/agents/twice.md", "Three.\n"),
     ("home/.copilot/agents/theme.md", "---\ndescription: Who\n---\nWho.\n"),
 ];
 
@@ -76,7 +79,7 @@ fn the_first_kind_hides_the_others_and_each_can_be_reached() {
     let told: Vec<String> = names.shadowed().map(|shadowed| shadowed.to_string()).collect();
     insta::assert_snapshot!(told.join("\n"));
     for shadowed in names.shadowed() {
-        assert_eq!(names.find(&shadowed.reach()), Some(shadowed.loser), "{shadowed}");
+        assert_eq!(names.find(&shadowed.reach), Some(shadowed.loser), "{shadowed}");
     }
 }
 
@@ -145,6 +148,11 @@ fn unknown_names_are_answered() {
         "/approve",
         "/reject",
         "/Hlep",
+        "/skill:comit",
+        "agent:wroker",
+        "workflow:ralf",
+        "/command:",
+        "",
     ]
     .into_iter()
     .map(|text| names.get(text).unwrap_err().to_string())

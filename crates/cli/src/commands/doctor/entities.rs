@@ -12,6 +12,8 @@ pub(super) fn look(known: &Known) -> Vec<Remark> {
         remarks.push(Remark::fine("none in the project or the home folder, besides the built-in"));
     }
     let findings = known.catalog.registry.findings.iter();
+    // Made by `atomic init` and by everybody else to keep a folder in git.
+    let findings = findings.filter(|finding| !finding.path.ends_with(".gitkeep"));
     remarks.extend(findings.map(|finding| remark(finding, &known.catalog)));
     remarks
 }

@@ -1,5 +1,7 @@
 //! Names that mean something else than one would think, and files that others replace.
 
+use atomic_registry::Entity;
+
 use super::{Known, Remark, Severity};
 
 pub(super) fn look(known: &Known) -> Vec<Remark> {
@@ -10,8 +12,9 @@ pub(super) fn look(known: &Known) -> Vec<Remark> {
         remarks.push(Remark::new(Severity::Note, shadowed.to_string(), remedy));
     }
     let replaced = catalog.registry.replaced().filter_map(|(entity, meant)| {
-        // What ships with the program is there to be replaced.
-        let path = entity.origin.path.as_ref()?;
+        // What ships with the program is there to be replaced; two in one folder are told there.
+        let place = |entity: &Entity| (entity.origin.scope, entity.origin.provider);
+        let path = entity.origin.path.as_ref().filter(|_| place(entity) != place(meant))?;
         let by = meant.origin.path.as_ref().map(|path| catalog.shown(path)).unwrap_or_default();
         let what = format!("the {} `{}`", entity.kind.word(), entity.name);
         Some(format!("{}: {what} is replaced by {by}", catalog.shown(path)))

@@ -18,7 +18,7 @@ pub(super) struct WorkflowFile {
 
 /// Loads every file in the project's and the user's folder.
 pub(super) fn read(catalog: &Catalog) -> Vec<WorkflowFile> {
-    let folders = shelf::folders(&catalog.project).into_iter().rev();
+    let folders = shelf::folders(&catalog.project).into_iter();
     let paths = folders.flat_map(|folder| files_in(&folder));
     paths.map(|path| judged(path, catalog)).collect()
 }
@@ -38,7 +38,7 @@ fn judged(path: PathBuf, catalog: &Catalog) -> WorkflowFile {
     let is_workflow = path.extension().is_some_and(|ending| ending == "json");
     let (mut errors, mut warnings) = (vec![], vec![]);
     if is_workflow {
-        match catalog.load(&path.to_string_lossy()) {
+        match catalog.read(&path) {
             Ok(loaded) => (errors, warnings) = (loaded.errors, loaded.warnings),
             Err(failure) => errors.push(failure.to_string()),
         }
@@ -53,6 +53,10 @@ pub(super) fn look(known: &Known) -> Vec<Remark> {
         0 => "the built-in ones can be run".to_owned(),
         number => format!("{} and the built-in ones can be run", counted(number, "file")),
     })];
+    for (folder, why) in &known.catalog.shelf.unreadable {
+        let text = format!("{}: the folder cannot be read: {why}", known.catalog.shown(folder));
+        remarks.push(Remark::new(Severity::Problem, text, "make it a readable folder"));
+    }
     for file in &known.workflows {
         let path = file.path.display();
         // What `check` says has its place and its remedy in it.
