@@ -162,7 +162,12 @@ fn what_is_no_workflow_is_said_to_be_none() {
         let told = refused.stderr;
         assert!(told.starts_with(&format!("error: {message}")), "{what}: {told}");
         let checked = project.env.run(["check", what]);
-        assert_eq!((checked.code, &checked.stderr), (Some(1), &told), "{what}");
+        // Anything can be checked by its name, not only workflows.
+        let told_there = match what {
+            "rlaph" => "error: Command not found: \"rlaph\" (did you mean \"ralph\"?)\n",
+            _ => told.as_str(),
+        };
+        assert_eq!((checked.code, checked.stderr.as_str()), (Some(1), told_there), "{what}");
         let drawn = project.env.run(["graph", what]);
         assert_eq!((drawn.code, &drawn.stderr), (Some(code), &told), "{what}");
     }
