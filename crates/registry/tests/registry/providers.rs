@@ -83,3 +83,23 @@ fn copilot_and_atomic() {
     let unknown = registry.get(Kind::Skill, "comit").unwrap_err();
     assert_eq!(unknown.to_string(), "Skill not found: \"comit\" (did you mean \"commit\"?)");
 }
+
+/// What is easily overlooked: it is read, or it is told.
+#[test]
+fn nothing_is_overlooked() {
+    let tree = Tree::of(&[
+        ("project/.claude/agents/???.md", "---\nname: \"###\"\n---\nx\n"),
+        ("project/.claude/skills/outer/SKILL.md", "Outer.\n"),
+        ("project/.claude/skills/outer/inner/Skill.md", "Inner.\n"),
+        ("home/.github/agents/far.md", "Far.\n"),
+        ("home/text.md", "From home."),
+        (
+            "project/opencode.json",
+            "{\"command\": {\n\"a\": {\"template\": \"{file:~/text.md}\"},\n\"b\": {\"template\": \"x\", \"disable\": true}}}",
+        ),
+    ]);
+    insta::assert_snapshot!(tree.listing());
+    let registry = tree.registry();
+    let prompt = registry.prompt(registry.find(Kind::Command, "a").unwrap()).unwrap();
+    assert_eq!(prompt, "From home.");
+}
