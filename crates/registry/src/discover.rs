@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::entity::{Entity, Kind, Origin, Prompt, Provider};
 use crate::files::{self, Walk};
@@ -30,6 +31,9 @@ const EXPLANATIONS: [&str; 5] = ["readme", "claude", "agents", "changelog", "lic
 
 /// From how many files on it pays to read with several threads.
 const FEW: usize = 48;
+
+/// How many files a thread takes at a time.
+const SHARE: usize = 16;
 
 /// Looks everywhere.
 pub(crate) fn discover(folders: &Folders) -> Discovered {
@@ -151,28 +155,29 @@ fn read_all(candidates: &[Candidate], places: &[places::Place]) -> Discovered {
         0..FEW => 1,
         _ => std::thread::available_parallelism().map_or(1, usize::from).min(8),
     };
-    let share = candidates.len().div_ceil(threads).max(1);
     let parts: Vec<Mutex<Discovered>> =
-        candidates.chunks(share).map(|_| Mutex::default()).collect();
-    let work = |chunk: &[Candidate], part: &Mutex<Discovered>| {
-        let mut read = Discovered::default();
-        for candidate in chunk {
-            let place = &places[candidate.place];
-            read.entities.extend(read_one(candidate, place, &mut read.findings));
-        }
-        if let Ok(mut part) = part.lock() {
-            *part = read;
+        candidates.chunks(SHARE).map(|_| Mutex::default()).collect();
+    let next = AtomicUsize::new(0);
+    // Whoever is done takes the next share: a thread that has to wait holds nobody up.
+    let work = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(part) = parts.get(index) else { return };
+            let mut read = Discovered::default();
+            for candidate in candidates.iter().skip(index * SHARE).take(SHARE) {
+                let place = &places[candidate.place];
+                read.entities.extend(read_one(candidate, place, &mut read.findings));
+            }
+            if let Ok(mut part) = part.lock() {
+                *part = read;
+            }
         }
     };
     std::thread::scope(|scope| {
-        let mut chunks = candidates.chunks(share).zip(&parts);
-        let own = chunks.next();
-        for (chunk, part) in chunks {
-            scope.spawn(move || work(chunk, part));
+        for _ in 1..threads {
+            scope.spawn(work);
         }
-        if let Some((chunk, part)) = own {
-            work(chunk, part);
-        }
+        work();
     });
     let mut all = Discovered::default();
     for part in parts {
