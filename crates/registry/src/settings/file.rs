@@ -108,7 +108,9 @@ pub(super) fn load(path: &Path) -> Result<Option<String>, Problem> {
         Some(oddity) => {
             let place =
                 Place::File { path: path.to_owned(), at: oddity.line.map(|line| (line, 1)) };
-            Err(Problem::new(place, "it is not UTF-8", "save it as UTF-8"))
+            // The rest is about files that are read all the same.
+            let what = oddity.message.split([',', ';']).next().unwrap_or_default();
+            Err(Problem::new(place, what, oddity.remedy))
         }
         None => Ok(Some(text.text)),
     }
