@@ -178,6 +178,25 @@ fn a_long_chain_is_followed_to_its_end() {
     assert_eq!(tasks.as_array().unwrap().len(), last as usize);
 }
 
+/// Every number that a task without an id could have is taken by one that follows.
+#[test]
+fn numbers_are_found_in_one_pass() {
+    let half = 40_000;
+    let taken = (1..=half).map(|n| json!({"id": n, "description": "x"}));
+    let rows: Vec<Value> = (0..half).map(|_| json!({"description": "x"})).chain(taken).collect();
+    let tasks = tasks_of(&json!(rows).to_string());
+    for (place, id) in [(0, half + 1), (half - 1, 2 * half), (half, 1)] {
+        assert_eq!(tasks[place as usize]["id"], id.to_string(), "entry {place}");
+    }
+}
+
+#[test]
+fn the_first_of_several_with_one_id_is_told() {
+    let rows = ["{\"id\": 1, \"description\": \"a\"}"; 3].join(",\n");
+    let (_, ran) = migrated(&format!("[{rows}]"), &[]);
+    assert_eq!(ran.stderr.matches("used twice; first on line 1\n").count(), 2, "{}", ran.stderr);
+}
+
 #[test]
 fn what_is_no_file_of_tasks_is_not_read() {
     let env = TestEnv::new();

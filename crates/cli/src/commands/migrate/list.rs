@@ -83,25 +83,33 @@ impl TaskList {
 
 /// Gives every task without an id the first number that is free, from its own place on.
 fn number(tasks: &mut [Task]) {
-    let mut taken: BTreeSet<String> =
+    let taken: BTreeSet<String> =
         tasks.iter().map(|task| bare(&task.id).to_owned()).filter(|id| !id.is_empty()).collect();
+    let mut free = 1;
     for (index, task) in tasks.iter_mut().enumerate() {
         if !bare(&task.id).is_empty() {
             continue;
         }
-        let free = (index + 1..).map(|number| number.to_string());
-        task.id = free.into_iter().find(|id| !taken.contains(id)).unwrap_or_default();
-        taken.insert(task.id.clone());
+        // What was passed over once is taken for those that follow, too.
+        free = free.max(index + 1);
+        while taken.contains(&free.to_string()) {
+            free += 1;
+        }
+        task.id = free.to_string();
+        free += 1;
     }
 }
 
 fn check_ids(tasks: &[Task], problems: &mut Vec<Problem>) {
     let mut known: BTreeMap<&str, usize> = BTreeMap::new();
     for task in tasks {
-        if let Some(first) = known.insert(bare(&task.id), task.line) {
-            let message = format!("the id {} is used twice; first on line {first}", task.id);
-            problems.push(Problem::new(task.line, message, "give one of them another id"));
-        }
+        let id = bare(&task.id);
+        let Some(first) = known.get(id) else {
+            known.insert(id, task.line);
+            continue;
+        };
+        let message = format!("the id {} is used twice; first on line {first}", task.id);
+        problems.push(Problem::new(task.line, message, "give one of them another id"));
     }
 }
 
