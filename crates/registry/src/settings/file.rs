@@ -140,15 +140,18 @@ pub(super) fn read(path: &Path, scope: Scope) -> Reading {
         }
     };
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let (mut problems, mut warnings) = (Told::default(), Told::default());
     for property in object.iter().flat_map(|object| &object.properties) {
         let name = property.name.as_str();
         let Some(setting) = table::find(name) else {
-            reading.warnings.extend((name != SCHEMA).then(|| unknown(at(property.start()), name)));
+            if name != SCHEMA {
+                warnings.add(|| unknown(at(property.start()), name));
+            }
             continue;
         };
         if let Some(first) = seen.insert(setting.key, property.start()) {
-            let fault = Fault::twice(setting, text, (first, property.start()));
-            reading.problems.push(fault.of(path, text));
+            let places = (first, property.start());
+            problems.add(|| Fault::twice(setting, text, places).of(path, text));
             continue;
         }
         let (start, end) = (property.value.start(), property.value.end());
@@ -160,11 +163,42 @@ pub(super) fn read(path: &Path, scope: Scope) -> Reading {
             }
             Err(wrong) => {
                 let message = format!("`{name}`: {}", wrong.problem);
-                reading.problems.push(Problem::new(at(start), message, wrong.remedy));
+                problems.add(|| Problem::new(at(start), message, wrong.remedy));
             }
         }
     }
+    reading.problems = problems.all(path);
+    reading.warnings = warnings.all(path);
     reading
+}
+
+/// Of how many things in one file it is told where they stand.
+const MOST_TOLD: usize = 20;
+
+/// What is wrong in one file. The first are told, and the others counted: to find a line and a
+/// column takes as long as the text before them.
+#[derive(Default)]
+struct Told {
+    first: Vec<Problem>,
+    more: usize,
+}
+
+impl Told {
+    fn add(&mut self, problem: impl FnOnce() -> Problem) {
+        if self.first.len() < MOST_TOLD {
+            self.first.push(problem());
+        } else {
+            self.more += 1;
+        }
+    }
+
+    fn all(mut self, path: &Path) -> Vec<Problem> {
+        if self.more > 0 {
+            let message = format!("{} more like these", self.more);
+            self.first.push(Problem::new(Place::file(path), message, "mend the first of them"));
+        }
+        self.first
+    }
 }
 
 fn unknown(place: Place, name: &str) -> Problem {

@@ -150,6 +150,23 @@ fn files_that_are_no_settings_are_told() {
     insta::assert_snapshot!(told);
 }
 
+/// As many keys as fit into a file: where each of them stands is not worth finding out.
+#[test]
+fn of_many_mistakes_the_first_are_told() {
+    for (line, told) in
+        [("\"k{}\": 1", "69980 more like these"), ("\"workers\": 1", "69979 more like these")]
+    {
+        let lines: Vec<String> = (0..70_000).map(|n| line.replace("{}", &n.to_string())).collect();
+        for joint in [",", ",\n"] {
+            let tree = project(&format!("{{{}}}", lines.join(joint)));
+            let told_all = problems(&tree, &files(&tree).read());
+            assert_eq!(told_all.lines().count(), 21, "{line}");
+            let last = told_all.lines().last().unwrap();
+            assert!(last.contains(&format!(".atomic/settings.json: {told}; ")), "{last}");
+        }
+    }
+}
+
 #[test]
 fn a_file_may_be_empty_or_hold_only_comments() {
     for text in ["", " \n", "// nothing yet", "/* nothing */\n", "{}", "{ /* a */ }", "\u{feff}{}"]
