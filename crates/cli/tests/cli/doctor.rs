@@ -89,6 +89,22 @@ fn everything_that_can_be_wrong_with_files() {
     insta::assert_snapshot!(told(&env, &ran));
 }
 
+/// As many as fit into a file: each of them is looked for in all of it.
+#[test]
+fn of_many_tools_that_nobody_has_the_first_are_told() {
+    let env = with("echo 2.1.325");
+    let tools: Vec<String> = (0..5_000).map(|n| format!("\"zq{n}x\": false")).collect();
+    let tools = tools.join(",\n");
+    let agent = format!("{{\"agent\": {{\"a\": {{\"prompt\": \"x\", \"tools\": {{{tools}}}}}}}}}");
+    write(&env, "opencode.json", &agent);
+    let ran = ran(doctor(&env, &[]));
+    assert_eq!(ran.code, Some(0));
+    let said = lines_about(&ran.stdout, "opencode.json");
+    assert_eq!(said.len(), 9, "{said:?}");
+    let last = "warning: opencode.json: 4992 more tools and models that nobody has";
+    assert_eq!(said[8], last);
+}
+
 /// What a program does when it is asked, and what is said about it.
 #[test]
 fn programs_that_do_not_answer_as_they_should() {

@@ -1,5 +1,6 @@
 //! Tools and models that entities name and nobody has.
 
+use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::Path;
 
@@ -7,19 +8,35 @@ use atomic_registry::{Entity, tools};
 
 use super::{Known, Remark, Severity};
 
+/// How many of a file are told one by one: each is looked for in all of it.
+const TOLD: usize = 8;
+
 /// As much of a file as is looked through for a line.
 const MOST_BYTES: u64 = 1024 * 1024;
 
 pub(super) fn look(known: &Known) -> Vec<Remark> {
     let mut remarks = vec![];
+    let mut told: BTreeMap<&Path, usize> = BTreeMap::new();
     // Also those that others replace: they are meant as soon as those are gone.
     for entity in known.catalog.registry.every() {
         let Some(path) = &entity.origin.path else { continue };
+        let told = told.entry(path).or_default();
         for (word, text, remedy) in unknown(entity) {
+            *told += 1;
+            if *told > TOLD {
+                continue;
+            }
             let line = line_of(path, &word).map_or_else(String::new, |line| format!(":{line}"));
             let place = format!("{}{line}", known.catalog.shown(path));
             let text = format!("{place}: {}: {text}", entity.name);
             remarks.push(Remark::new(Severity::Warning, text, remedy));
+        }
+    }
+    for (path, count) in told {
+        if let Some(more) = count.checked_sub(TOLD).filter(|more| *more > 0) {
+            let path = known.catalog.shown(path);
+            let text = format!("{path}: {more} more tools and models that nobody has");
+            remarks.push(Remark::new(Severity::Warning, text, "mend the first of them"));
         }
     }
     if remarks.is_empty() {
