@@ -10,11 +10,10 @@ use serde_json::json;
 
 use crate::args::ConfigCommand;
 use crate::failure::Failure;
-use crate::{paint, settings};
+use crate::{catalog, paint, settings};
 
 pub(crate) fn config(command: Option<&ConfigCommand>) -> Result<ExitCode, Failure> {
-    let project = std::env::current_dir()
-        .map_err(|error| Failure::Failed(format!("the current folder cannot be used: {error}")))?;
+    let project = catalog::here()?;
     match command {
         None => list(&project, false)?,
         Some(ConfigCommand::List { json }) => list(&project, *json)?,
