@@ -105,6 +105,33 @@ fn of_many_tools_that_nobody_has_the_first_are_told() {
     assert_eq!(said[8], last);
 }
 
+/// What looks odd and is as it should be, and a settings file that is neither.
+#[test]
+fn what_is_meant_so_is_not_told_and_broken_settings_are_a_problem() {
+    let env = with("echo 2.1.325");
+    write(&env, ".atomic/workflows/.gitkeep", "");
+    write(
+        &env,
+        ".claude/agents/worker.md",
+        "---\ndescription: A raedy one\nname: worker\ntools: Raed\n---\nHello\n",
+    );
+    let fine = ran(doctor(&env, &[]));
+    assert_eq!(fine.code, Some(0), "{fine:?}");
+    assert!(!fine.stdout.contains(".gitkeep"), "{}", fine.stdout);
+    // Ours are there to be replaced.
+    assert!(fine.stdout.contains("ok: every name means what it says"), "{}", fine.stdout);
+    // The line of the tool, not that of a word which begins like it.
+    assert!(fine.stdout.contains("worker.md:4: worker: no backend has"), "{}", fine.stdout);
+    write(&env, ".atomic/settings.json", "{\n  \"workers\": \"four\"\n}\n");
+    let broken = ran(doctor(&env, &[]));
+    assert_eq!(broken.code, Some(1), "{broken:?}");
+    let said = lines_about(&broken.stdout, "settings.json:");
+    assert!(
+        said.len() == 1 && said[0].starts_with("problem: .atomic/settings.json:2: "),
+        "{said:?}"
+    );
+}
+
 /// The program notes how long it is there; only a program that is not ended notes much.
 #[test]
 fn a_program_that_does_not_answer_is_ended_in_time() {

@@ -1,11 +1,12 @@
 //! Commands, skills and agents of a project and of a user, as the program uses and shows them.
 
 use std::fs;
+use std::process::Command;
 
 use serde_json::json;
 
 use crate::engine::Project;
-use crate::env::TestEnv;
+use crate::env::{TestEnv, ran};
 use crate::scene::{Scene, done, plan, planner, review, reviewer, say};
 
 fn write(env: &TestEnv, path: &str, text: &str) {
@@ -65,7 +66,7 @@ fn an_agent_that_was_mended_is_used_on_resume() {
     write(&env, "work/.claude/agents/worker.md", "You are careful.\n");
     let mut command = env.atomic(["resume", "last"]);
     command.current_dir(env.outside("home"));
-    let ended = crate::env::ran(command);
+    let ended = ran(command);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(env.tasks(), ["#1 completed"]);
 }
@@ -369,4 +370,59 @@ fn files_of_settings_are_checked_as_what_they_are() {
     assert_eq!(told.code, Some(1), "{told:?}");
     assert!(told.stdout.contains("settings.json:2: "), "{told:?}");
     assert!(env.run(["check", "nosuch"]).stderr.contains("Command not found: \"nosuch\""));
+}
+
+/// Whoever keeps a folder in git, or explains it, did nothing wrong.
+#[test]
+fn what_is_left_out_on_purpose_is_not_counted() {
+    let env = TestEnv::new();
+    write(&env, "work/.atomic/agents/.gitkeep", "");
+    write(&env, "work/.claude/agents/README.md", "These are our agents.\n");
+    write(&env, "work/.claude/agents/off.md", "---\ndisable: true\n---\nOff.\n");
+    let listed = env.run(["list"]);
+    assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn what_is_only_odd_passes_the_check() {
+    let env = TestEnv::new();
+    write(&env, "work/.claude/agents/odd.md", "---\ncolr: red\n---\nOdd.\n");
+    for (what, told) in [
+        ("odd", "odd: ok, 1 warning\n"),
+        (".claude/agents/odd.md", ".claude/agents/odd.md: ok, 1 warning\n"),
+    ] {
+        let checked = env.run(["check", what]);
+        assert_eq!(checked.code, Some(0), "{checked:?}");
+        assert!(checked.stdout.ends_with(told), "{checked:?}");
+    }
+    assert_eq!(env.run(["check"]).code, Some(0));
+}
+
+#[test]
+fn workflows_of_a_home_folder_that_is_the_project_are_read_once() {
+    let env = TestEnv::new();
+    let workflow = "{\"nodes\": [{\"id\": \"a\", \"type\": \"agent\", \"agent\": \"worker\"}]}";
+    write(&env, "work/.atomic/workflows/mine.json", workflow);
+    let mut show = env.atomic(["show", "mine"]);
+    show.env("HOME", env.work());
+    let shown = ran(show);
+    assert!(shown.stdout.contains("from       .atomic/workflows/mine.json\n"), "{shown:?}");
+    assert!(!shown.stdout.contains("overrides"), "{shown:?}");
+}
+
+#[test]
+fn a_pipe_among_the_workflows_is_not_opened() {
+    let env = TestEnv::new();
+    write(&env, "work/.atomic/workflows/mine.json", "{}");
+    let pipe = env.outside("work/.atomic/workflows/pipe.json");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    // Whoever opens it all the same reads nothing, instead of waiting for ever.
+    let writer = Command::new("sh").args(["-c", "while :; do : > \"$0\"; done"]).arg(&pipe).spawn();
+    let mut writer = writer.unwrap();
+    let checked = env.run(["check", "pipe"]);
+    writer.kill().unwrap();
+    writer.wait().unwrap();
+    assert_eq!(checked.code, Some(1), "{checked:?}");
+    let told = "pipe.json: the workflow cannot be read: it is no file";
+    assert!(checked.stderr.contains(told), "{checked:?}");
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use atomic_registry::settings::{Preset, SETTINGS, template};
@@ -455,6 +456,16 @@ fn init_makes_nothing_when_something_is_in_the_way() {
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{way}: {ended:?}");
         let named = way.trim_end_matches("/x");
         assert!(ended.stderr.starts_with(&format!("error: {named}: {says}")), "{}", ended.stderr);
+        assert_eq!(below(&env.work()), before, "{way}: nothing is made");
+    }
+    for way in ["agents", "settings.json"] {
+        let env = TestEnv::new();
+        write(&env, "work/.atomic/mine", "mine");
+        symlink("nowhere", env.work().join(".atomic").join(way)).unwrap();
+        let before = below(&env.work());
+        let ended = env.run(["init"]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{way}: {ended:?}");
+        assert!(ended.stderr.contains("a link is in its place that leads nowhere"), "{ended:?}");
         assert_eq!(below(&env.work()), before, "{way}: nothing is made");
     }
 }
