@@ -142,12 +142,13 @@ impl Tools {
                 }
             }
         }
+        // A comma in a rule parts what belongs together, so they are put together first.
+        let names = split(&names.join(", "))?;
         if !switches.is_empty() {
             switches.extend(names.into_iter().map(|name| (name, Value::Bool(true))));
             return Self::of_switches(&switches);
         }
-        // A comma in a rule parts what belongs together, so they are put together first.
-        Ok(Self::only(split(&names.join(", "))?))
+        Ok(Self::only(names))
     }
 
     fn of_switches(fields: &Map<String, Value>) -> Result<Self, String> {
@@ -297,6 +298,7 @@ mod tests {
             (json!(["Bash(a", "b)", "Read"]), "bash(a, b), read"),
             (json!([{"Bash(git add": "*)"}, null]), "bash(git add: *)"),
             (json!([{"bash": true}, {"write": false}]), "bash"),
+            (json!([{"bash": true}, "Read, bash"]), "bash, read"),
             (json!("All tools"), "all"),
             (json!("None"), "none"),
             (json!("- Read - Edit"), "read, edit"),
