@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::env::{Ran, TestEnv, eventually, ran};
 use crate::process::{Running, SOON};
-use crate::scene::{CUT_OFF, Scene, done, note, planner, run, say, worker};
+use crate::scene::{CUT_OFF, Scene, done, note, planner, review, reviewer, run, say, worker};
 
 /// Writes a list and migrates it.
 fn migrated(text: &str, more: &[&str]) -> (TestEnv, Ran) {
@@ -191,6 +191,12 @@ fn numbers_are_found_in_one_pass() {
 }
 
 #[test]
+fn metadata_that_is_no_object_is_kept() {
+    let tasks = tasks_of(r#"[{"description": "a", "metadata": "old", "owner": "me"}]"#);
+    assert_eq!(tasks[0]["metadata"], json!({"metadata": "old", "owner": "me"}));
+}
+
+#[test]
 fn the_first_of_several_with_one_id_is_told() {
     let rows = ["{\"id\": 1, \"description\": \"a\"}"; 3].join(",\n");
     let (_, ran) = migrated(&format!("[{rows}]"), &[]);
@@ -323,6 +329,23 @@ fn ralph_does_what_is_left_without_planning() {
     assert!(progress.contains("# Tasks\n\n- #roof Put the roof on (after #ground, #left, #right)"));
     assert_eq!(env.summary()["prompt"], "Implement the tasks of feature-list.json: A house");
     assert!(env.work().join("tasks.json").exists(), "the file was asked for, too");
+}
+
+/// The steps of a feature say when it is done, and the ceilings are those of any run.
+#[test]
+fn steps_are_criteria_and_reviews_have_their_ceiling() {
+    let env = TestEnv::new();
+    let list = r#"[{"description": "a door", "steps": ["open it", "close it"]}]"#;
+    let scene = Scene::default()
+        .turn(reviewer().and("Review round 1.").does([review(&["it squeaks"])]))
+        .turn(reviewer().does([review(&["it is too wide"])]))
+        .workers();
+    let ran = ran(ralph(&env, list, scene, &["--max-review-rounds", "1"]));
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let said = "It is done when:\n- open it\n- close it\n";
+    assert!(prompts(&env)[0].contains(said), "{}", prompts(&env)[0]);
+    let log = fs::read_to_string(env.session().join("logs/agent-calls.jsonl")).unwrap();
+    assert_eq!(log.matches("\"agent\":\"reviewer\"").count(), 1, "{ran:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::engine::Project;
 use crate::env::{TestEnv, ran};
@@ -77,7 +77,8 @@ fn a_workflow_runs_skills_and_commands_by_name() {
         "[[turn]]\nprompt = [\"Deploy a b to a, again a b\"]\nmodel = \"haiku\"\ndo = [{ say = \"1\" }]\n\
          [[turn]]\nprompt = [\"The files this skill names are in\", \"skills/pdf\\n\\nRead [no arguments]\"]\n\
          do = [{ say = \"2\" }]\n\
-         [[turn]]\nprompt = [\"Puts it all into one {prompt}.\\n\\nnow\"]\ndo = [{ say = \"3\" }]\n",
+         [[turn]]\nprompt = [\"Puts it all into one {prompt}.\\n\\nnow\"]\n\
+         absent = [\"The files this skill names\"]\ndo = [{ say = \"3\" }]\n",
     );
     project.write(
         ".opencode/command/deploy.md",
@@ -408,6 +409,25 @@ fn workflows_of_a_home_folder_that_is_the_project_are_read_once() {
     let shown = ran(show);
     assert!(shown.stdout.contains("from       .atomic/workflows/mine.json\n"), "{shown:?}");
     assert!(!shown.stdout.contains("overrides"), "{shown:?}");
+}
+
+/// The user's workflow that the project's replaces, and the one that nothing replaces.
+#[test]
+fn a_workflow_is_shown_with_whose_it_is_and_what_it_overrides() {
+    let env = TestEnv::new();
+    for path in ["work/.atomic/workflows/a.json", "home/.atomic/workflows/a.json"] {
+        write(&env, path, "{\"nodes\": []}");
+    }
+    write(&env, "home/.atomic/workflows/b.json", "{\"nodes\": []}");
+    let shown = env.run(["show", "a"]).stdout;
+    assert!(shown.contains("from       .atomic/workflows/a.json\n"), "{shown}");
+    assert!(shown.contains("overrides  ~/.atomic/workflows/a.json\n"), "{shown}");
+    let listed = env.run(["list", "workflows", "--json"]).stdout;
+    let scope = |name: &str| {
+        let rows = listed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        rows.into_iter().find(|row| row["name"] == name).unwrap()["scope"].clone()
+    };
+    assert_eq!(["a", "b", "ralph"].map(scope), ["project", "user", "built-in"]);
 }
 
 #[test]
