@@ -98,6 +98,7 @@ fn a_home_folder_that_is_the_project_is_read_once() {
     let tree = Tree::of(&[
         ("home/.claude/agents/looker.md", &says("Looks")),
         ("home/.copilot/agents/reader.md", &says("Reads")),
+        ("home/.atomic/agents/own.md", &says("Is ours")),
         ("home/.config/opencode/agents/far.md", &says("Is the user's")),
         ("home/.config/opencode/opencode.json", r#"{"agent": {"set": {"prompt": "x"}}}"#),
         ("home/.opencode/opencode.json", r#"{"agent": {"once": {"prompt": "x"}}}"#),
@@ -119,6 +120,7 @@ fn a_home_folder_that_is_the_project_is_read_once() {
             "managed kept",
             "project looker",
             "project once",
+            "project own",
             "project reader",
             "user far",
             "user set",

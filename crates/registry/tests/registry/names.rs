@@ -141,6 +141,7 @@ fn unknown_names_are_answered() {
     let told: Vec<String> = [
         "/comit",
         "/expl",
+        "/agent:code",
         "/xyzzy",
         "/create-feature-list",
         "/atomic",

@@ -1,6 +1,6 @@
 //! What each provider's folders come to.
 
-use atomic_registry::{Kind, Provider};
+use atomic_registry::{Kind, Provider, Severity, arguments};
 
 use crate::tree::Tree;
 
@@ -102,4 +102,68 @@ fn nothing_is_overlooked() {
     let registry = tree.registry();
     let prompt = registry.prompt(registry.find(Kind::Command, "a").unwrap()).unwrap();
     assert_eq!(prompt, "From home.");
+/// A model in a file of a provider, and what backends are told.
+#[test]
+fn a_model_is_what_it_is_only_on_its_own_backend() {
+    let files = [
+        ("project/.claude/agents/a.md", "claude-opus-4-5", [Some("claude-opus-4-5"), Some("opus")]),
+        ("project/.claude/agents/a.md", "gpt-5", [Some("gpt-5"), None]),
+        ("project/.claude/agents/a.md", "Inherit", [None, None]),
+        (
+            "project/.opencode/agent/a.md",
+            "anthropic/claude-sonnet-4",
+            [Some("sonnet"), Some("anthropic/claude-sonnet-4")],
+        ),
+        ("project/.opencode/agent/a.md", "openai/gpt-5", [None, Some("openai/gpt-5")]),
+        ("project/.atomic/agents/a.md", "claude-haiku-4-5", [Some("haiku"), Some("haiku")]),
+        ("project/.atomic/agents/a.md", "gpt-5", [Some("gpt-5"), Some("gpt-5")]),
+    ];
+    for (path, model, told) in files {
+        let registry = Tree::of(&[(path, &format!("---\nmodel: {model}\n---\nx\n"))]).registry();
+        let agent = registry.find(Kind::Agent, "a").unwrap();
+        let on = |backend| agent.model.as_ref().unwrap().on(backend, agent.origin.provider);
+        assert_eq!(["claude", "opencode"].map(on), told, "{model} in {path}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_told_with_the_hint() {
+    let head = "---\nargument-hint: <where> [when]\nrequired-arguments: where\n---\nGo.\n";
+    let registry = Tree::of(&[("project/.atomic/commands/go.md", head)]).registry();
+    let go = registry.find(Kind::Command, "go").unwrap();
+    let told = arguments::require(go, " ").unwrap_err().to_string();
+    assert_eq!(told, "go needs <where>; type: /go <where> [when]");
+    assert_eq!(arguments::require(go, "home"), Ok(()));
+}
+
+#[test]
+fn settings_of_opencode_name_their_agents_by_their_keys() {
+    let agents = r#"{"agent": {"key": {"prompt": "x", "name": "other"}}}"#;
+    let registry = Tree::of(&[("project/opencode.json", agents)]).registry();
+    assert!(registry.find(Kind::Agent, "key").is_some());
+    assert!(registry.find(Kind::Agent, "other").is_none());
+    for nothing in ["", "// nothing yet\n", "null"] {
+        let registry = Tree::of(&[("project/opencode.json", nothing)]).registry();
+        assert_eq!(registry.findings, [], "{nothing:?}");
+    }
+}
+
+/// Each of the files is as long as a file may be; together they are too long.
+#[test]
+fn a_prompt_of_several_files_has_an_end() {
+    let tree = Tree::of(&[
+        ("project/part.md", &"x".repeat(1024 * 1024)),
+        (
+            "project/opencode.json",
+            r#"{"agent": {
+                "one": {"prompt": "{file:part.md}"},
+                "two": {"prompt": "{file:part.md}{file:part.md}"}
+            }}"#,
+        ),
+    ]);
+    let registry = tree.registry();
+    assert!(registry.find(Kind::Agent, "one").is_some());
+    assert!(registry.find(Kind::Agent, "two").is_none());
+    let told: Vec<_> = registry.findings.iter().map(|f| (f.severity, f.message.as_str())).collect();
+    assert_eq!(told, [(Severity::Odd, "`two` is larger than 1024 KiB")]);
 }

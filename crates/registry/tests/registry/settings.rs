@@ -88,8 +88,8 @@ fn values_are_read_as_they_are_typed() {
         ("max_cost", &["", "0", "-1", "nan", "inf", "1e999", "a", "$"]),
         ("workers", &["", "0", "-1", "+1", "4.0", "4294967296", "99999999999999999999", "\"4\""]),
         ("on_question", &["", "Pause", "ask"]),
-        ("model", &["", " "]),
-        ("check", &["", "\n"]),
+        ("model", &["", " ", "a\0b"]),
+        ("check", &["", "\n", "true\0"]),
     ];
     for (key, texts) in wrong {
         for text in texts {
