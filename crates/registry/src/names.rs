@@ -156,12 +156,20 @@ impl Names {
                 Some((class, name)) => (Some(class), name),
                 None => (None, whole.as_str()),
             };
-            let of_class = |(key, _): &(&(Class, String), _)| class.is_none_or(|c| c == key.0);
-            let known = self.inside.iter().filter(of_class).map(|((_, name), _)| name.as_str());
+            let known = self.suggested(class);
             let begins = || self.search(&whole).first().map(|named| named.name.as_str());
             let near = nearest(name, known).or_else(begins).filter(|_| !name.is_empty());
             Unknown { class, name: name.to_owned(), near: near.map(str::to_owned), instead }
         })
+    }
+
+    /// The names and other names of those of a class, or of all, that are not hidden.
+    fn suggested(&self, wanted: Option<Class>) -> impl Iterator<Item = &str> {
+        let is_shown = |index: &usize| self.all.get(*index).is_some_and(|named| !named.hidden);
+        let fits = move |((class, _), index): &(&(Class, String), &usize)| {
+            wanted.is_none_or(|wanted| wanted == *class) && is_shown(index)
+        };
+        self.inside.iter().filter(fits).map(|((_, name), _)| name.as_str())
     }
 
     /// Those whose name or other name begins like this: the one that is called so first, then by

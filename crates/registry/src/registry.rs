@@ -78,7 +78,8 @@ impl Registry {
     /// Finds one; the error says what was probably meant.
     pub fn get(&self, kind: Kind, name: &str) -> Result<&Entity, NotFound> {
         self.find(kind, name).ok_or_else(|| {
-            let near = nearest(name, self.names(kind)).map(str::to_owned);
+            let is_shown = |known: &&str| self.find(kind, known).is_some_and(|e| !e.hidden);
+            let near = nearest(name, self.names(kind).filter(is_shown)).map(str::to_owned);
             NotFound { kind, name: name.to_owned(), near }
         })
     }

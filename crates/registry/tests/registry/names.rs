@@ -161,5 +161,15 @@ fn unknown_names_are_answered() {
     insta::assert_snapshot!(told.join("\n"));
     // Somebody's own is not gone.
     assert_eq!(names.get("/status").unwrap().class, Class::Entity(Kind::Command));
+    // Who knows a hidden name may use it; nobody is told it.
+    let tree = Tree::of(&[("project/.atomic/agents/secret.md", "---\nhidden: true\n---\nSh.\n")]);
+    let (registry, hidden) = (tree.registry(), Names::new([], &tree.registry()));
+    for text in ["secrt", "secre"] {
+        let told = hidden.get(text).unwrap_err().to_string();
+        assert_eq!(told, format!("Command not found: \"{text}\""));
+        let told = registry.get(Kind::Agent, text).unwrap_err().to_string();
+        assert_eq!(told, format!("Agent not found: \"{text}\""));
+    }
+    assert!(registry.get(Kind::Agent, "secret").is_ok() && hidden.get("secret").is_ok());
     assert!(self::names(&[]).get("/status").unwrap_err().to_string().contains("/status is gone"));
 }

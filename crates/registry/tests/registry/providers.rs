@@ -102,6 +102,8 @@ fn nothing_is_overlooked() {
     let registry = tree.registry();
     let prompt = registry.prompt(registry.find(Kind::Command, "a").unwrap()).unwrap();
     assert_eq!(prompt, "From home.");
+}
+
 /// A model in a file of a provider, and what backends are told.
 #[test]
 fn a_model_is_what_it_is_only_on_its_own_backend() {
