@@ -54,7 +54,7 @@ pub(crate) fn entity(
 ) -> Option<Entity> {
     let path = found.origin.path.clone().unwrap_or_default();
     let mut head = Head::of(&path, place, head, findings);
-    if head.is_set("disable") {
+    if head.is_set("disable", findings) {
         let finding = Finding::aside(&path, "it says `disable: true`");
         findings.push(head.at("disable", finding));
         return None;
@@ -84,7 +84,7 @@ pub(crate) fn entity(
     }
     aliases.retain(|alias| *alias != name);
     aliases.dedup();
-    let hidden = head.is_set("hidden");
+    let hidden = head.is_set("hidden", findings);
     head.fields.shift_remove("hidden");
     head.tell_unknown(findings);
     let more = head.fields;
@@ -138,8 +138,16 @@ impl<'p> Head<'p> {
     }
 
     /// Whether something is switched on.
-    fn is_set(&self, key: &str) -> bool {
-        self.fields.get(key).is_some_and(|value| is_yes(value) == Some(true))
+    fn is_set(&self, key: &str, findings: &mut Vec<Finding>) -> bool {
+        let Some(value) = self.fields.get(key).filter(|value| !value.is_null()) else {
+            return false;
+        };
+        is_yes(value).unwrap_or_else(|| {
+            let value = shortened(&value.to_string());
+            let message = format!("`{key}: {value}` is neither true nor false and counts as false");
+            findings.push(self.odd(key, message, "write true or false"));
+            false
+        })
     }
 
     /// Takes the name out; nothing where it leads away. What cannot be typed is called as its file.
@@ -147,13 +155,14 @@ impl<'p> Head<'p> {
         let given = self.text("name", findings).unwrap_or_else(|| file.to_owned());
         let found = match name(&given) {
             Err(NoName::Unusable(problem)) if given != file => {
+                let remedy = "choose another `name`";
                 let Ok(name) = name(file) else {
-                    let finding = Finding::skipped(self.path, problem, "choose another `name`");
-                    findings.push(self.at("name", finding));
+                    let message = format!("{problem}, and neither is {:?}", shortened(file));
+                    findings.push(self.at("name", Finding::skipped(self.path, message, remedy)));
                     return None;
                 };
                 let message = format!("{problem}: it is called as its file");
-                findings.push(self.odd("name", message, "choose another `name`"));
+                findings.push(self.odd("name", message, remedy));
                 return Some(name);
             }
             found => found,

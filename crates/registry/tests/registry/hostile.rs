@@ -117,3 +117,28 @@ fn names_of_files_are_anything() {
     fs::write(tree.path("project/.claude/agents").join(name), "x").unwrap();
     insta::assert_snapshot!(tree.listing().replace("a\nb", "a<end>b"));
 }
+
+/// Neither what it calls itself nor what its file is called can be typed.
+#[test]
+fn a_file_that_cannot_be_called_anything_is_told_to_be_left_out() {
+    let tree = Tree::of(&[("project/.claude/agents/!.md", "---\nname: '???'\n---\nx\n")]);
+    assert_eq!(
+        tree.listing(),
+        "project/.claude/agents/!.md: left out: \"???\" is no name, and neither is \"!\"\n  \
+         help: choose another `name`"
+    );
+}
+
+#[test]
+fn a_switch_that_is_neither_on_nor_off_is_told() {
+    let head = "---\ndescription: A\nhidden: perhaps\ndisable: 1\n---\nx\n";
+    let tree = Tree::of(&[("project/.claude/agents/a.md", head)]);
+    assert_eq!(
+        tree.listing(),
+        "agent a [] A tools=all model=- (project claude, project/.claude/agents/a.md)\n\
+         project/.claude/agents/a.md: `disable: 1` is neither true nor false and counts as \
+         false\n  help: write true or false\n\
+         project/.claude/agents/a.md: `hidden: \"perhaps\"` is neither true nor false and counts \
+         as false\n  help: write true or false"
+    );
+}
