@@ -124,7 +124,7 @@ fn a_file_that_cannot_be_called_anything_is_told_to_be_left_out() {
     let tree = Tree::of(&[("project/.claude/agents/!.md", "---\nname: '???'\n---\nx\n")]);
     assert_eq!(
         tree.listing(),
-        "project/.claude/agents/!.md: left out: \"???\" is no name, and neither is \"!\"\n  \
+        "project/.claude/agents/!.md:2: left out: \"???\" is no name, and neither is \"!\"\n  \
          help: choose another `name`"
     );
 }
@@ -136,9 +136,9 @@ fn a_switch_that_is_neither_on_nor_off_is_told() {
     assert_eq!(
         tree.listing(),
         "agent a [] A tools=all model=- (project claude, project/.claude/agents/a.md)\n\
-         project/.claude/agents/a.md: `disable: 1` is neither true nor false and counts as \
+         project/.claude/agents/a.md:4: `disable: 1` is neither true nor false and counts as \
          false\n  help: write true or false\n\
-         project/.claude/agents/a.md: `hidden: \"perhaps\"` is neither true nor false and counts \
+         project/.claude/agents/a.md:3: `hidden: \"perhaps\"` is neither true nor false and counts \
          as false\n  help: write true or false"
     );
 }
