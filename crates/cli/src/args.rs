@@ -350,6 +350,13 @@ impl OutputArgs {
         self.json || !self.stream.is_empty()
     }
 
+    /// The first of these that was given, without its dashes.
+    pub(crate) fn first_flag(&self) -> Option<&'static str> {
+        let given =
+            [(self.json, "json"), (!self.stream.is_empty(), "stream"), (self.verbose, "verbose")];
+        given.into_iter().find(|(is_given, _)| *is_given).map(|(_, flag)| flag)
+    }
+
     /// The modes in which what happens is printed.
     pub(crate) fn modes(&self) -> Vec<StreamMode> {
         let mode = |stream: &Stream| match stream {

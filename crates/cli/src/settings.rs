@@ -103,6 +103,14 @@ macro_rules! flags {
             }
         }
 
+        impl $args {
+            /// The first flag that was given, without its dashes.
+            pub(crate) fn first_flag(&self) -> Option<&'static str> {
+                let given = group($only).find(|setting| self.0.get(setting).is_some());
+                given.map(|setting| setting.flag)
+            }
+        }
+
         impl Args for $args {
             fn augment_args(command: Command) -> Command {
                 command.args(group($only).map(flag))

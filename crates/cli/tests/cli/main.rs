@@ -33,6 +33,7 @@ mod fork;
 mod gates;
 mod golden;
 mod migrate;
+mod migrate_kept;
 mod orphans;
 mod output;
 mod plan;

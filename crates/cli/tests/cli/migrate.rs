@@ -11,7 +11,7 @@ use crate::process::{Running, SOON};
 use crate::scene::{CUT_OFF, Scene, done, note, planner, review, reviewer, run, say, worker};
 
 /// Writes a list and migrates it.
-fn migrated(text: &str, more: &[&str]) -> (TestEnv, Ran) {
+pub(crate) fn migrated(text: &str, more: &[&str]) -> (TestEnv, Ran) {
     let env = TestEnv::new();
     fs::write(env.work().join("feature-list.json"), text).unwrap();
     let ran = env.run(["migrate", "feature-list.json"].iter().chain(more));
@@ -19,7 +19,7 @@ fn migrated(text: &str, more: &[&str]) -> (TestEnv, Ran) {
 }
 
 /// The tasks that come out, without what the time says.
-fn tasks_of(text: &str) -> Value {
+pub(crate) fn tasks_of(text: &str) -> Value {
     let (_, ran) = migrated(text, &[]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{text}");
     let mut file: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -262,9 +262,6 @@ fn a_file_is_never_overwritten_unless_that_is_asked_for() {
         assert_eq!((ran.code, ran.stderr), (Some(1), refusal));
         assert_eq!(fs::read_to_string(env.work().join(name)).unwrap(), TWO);
     }
-    let ran = env.run(["migrate", "feature-list.json", "--output", "no/such/folder.json"]);
-    let problem = "no/such/folder.json: it cannot be written: No such file or directory";
-    assert!(ran.stderr.contains(problem), "{ran:?}");
     assert_eq!(env.run(["migrate", "feature-list.json", "--force"]).code, Some(2));
     assert_eq!(env.run(["migrate"]).code, Some(2));
     let left: Vec<_> =
@@ -282,7 +279,7 @@ const HOUSE: &str = r#"{"title": "A house", "features": [
 ]}"#;
 
 /// `atomic migrate --ralph` on a script whose planner must not be called.
-fn ralph(env: &TestEnv, list: &str, scene: Scene, more: &[&str]) -> Command {
+pub(crate) fn ralph(env: &TestEnv, list: &str, scene: Scene, more: &[&str]) -> Command {
     fs::write(env.work().join("feature-list.json"), list).unwrap();
     let forbidden = planner().does([run("echo planned >> \"$LEDGER\""), say("[]")]);
     let script = env.script(&scene.turn(forbidden).toml());
@@ -292,7 +289,7 @@ fn ralph(env: &TestEnv, list: &str, scene: Scene, more: &[&str]) -> Command {
 }
 
 /// The prompts the workers were given.
-fn prompts(env: &TestEnv) -> Vec<String> {
+pub(crate) fn prompts(env: &TestEnv) -> Vec<String> {
     let log = fs::read_to_string(env.session().join("logs/agent-calls.jsonl")).unwrap();
     let calls = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let workers = calls.filter(|call| call["agent"] == "worker");
@@ -417,10 +414,6 @@ fn what_ralph_cannot_take_starts_nothing() {
         (
             many.as_str(),
             "Ralph cannot take this list: the list has 201 tasks; at most 200 are allowed",
-        ),
-        (
-            r#"[{"id": "a/b", "description": "a"}, {"id": "a-b", "description": "b"}]"#,
-            "Ralph cannot take this list: the id #a-b is used twice",
         ),
     ];
     for (list, problem) in table {

@@ -77,7 +77,8 @@ impl TaskList {
         };
         let mut tasks: Vec<&Task> = self.tasks.iter().collect();
         tasks.sort_by(|one, other| priority(one).total_cmp(&priority(other)));
-        tasks.into_iter().map(row).collect()
+        let ids = ralph_ids(&self.tasks);
+        tasks.into_iter().map(|task| row(task, &ids)).collect()
     }
 }
 
@@ -119,21 +120,24 @@ fn check_dependencies(tasks: &mut [Task], problems: &mut Vec<Problem>) {
         tasks.iter().map(|task| (bare(&task.id).to_owned(), task.id.clone())).collect();
     for task in tasks {
         for dependency in &mut task.dependencies {
-            if let Some(id) = ids.get(bare(dependency)) {
-                dependency.clone_from(id);
+            if let Some(id) = ids.get(bare(&dependency.id)) {
+                dependency.id.clone_from(id);
                 continue;
             }
-            let message = format!("{} depends on {dependency}, which is not in the list", task.id);
+            let meant = || nearest(bare(&dependency.id), ids.keys().map(String::as_str));
             // Comparing with every id takes its time, and only the first problems are told.
             let is_told = problems.len() < MOST_PROBLEMS;
-            let meant = || nearest(bare(dependency), ids.keys().map(String::as_str));
             let near = is_told.then(meant).flatten();
             let remedy = near.map_or_else(
                 || "add it, or take the dependency out".to_owned(),
                 |near| format!("did you mean \"{near}\"?"),
             );
-            problems.push(Problem::new(task.dependencies_line, message, remedy));
+            let message =
+                format!("{} depends on {}, which is not in the list", task.id, dependency.id);
+            problems.push(Problem::new(dependency.line, message, remedy));
         }
+        let mut known = BTreeSet::new();
+        task.dependencies.retain(|dependency| known.insert(dependency.id.clone()));
     }
 }
 
@@ -154,20 +158,21 @@ fn check_order(tasks: &[Task], problems: &mut Vec<Problem>) {
             let place = *place;
             seen[place] = true;
             is_on_path[place] = true;
-            let Some(id) = tasks[place].dependencies.get(*followed) else {
+            let Some(dependency) = tasks[place].dependencies.get(*followed) else {
                 is_on_path[place] = false;
                 path.pop();
                 continue;
             };
             *followed += 1;
-            let Some(next) = places.get(id.as_str()).copied() else { continue };
+            let Some(next) = places.get(dependency.id.as_str()).copied() else { continue };
             if is_on_path[next] {
                 let circle = path.iter().map(|(place, _)| *place).skip_while(|at| *at != next);
                 let ids = circle.chain([next]).map(|at| tasks[at].id.as_str());
                 let ids = ids.collect::<Vec<_>>().join(" -> ");
                 let message = format!("tasks wait for each other: {ids}");
+                let line = first_dependency_line(&tasks[next]);
                 let remedy = "take one of these dependencies out";
-                problems.push(Problem::new(tasks[next].dependencies_line, message, remedy));
+                problems.push(Problem::new(line, message, remedy));
                 return;
             }
             if !seen[next] {
@@ -175,6 +180,11 @@ fn check_order(tasks: &[Task], problems: &mut Vec<Problem>) {
             }
         }
     }
+}
+
+/// The line on which the dependencies of a task begin.
+fn first_dependency_line(task: &Task) -> usize {
+    task.dependencies.first().map_or(task.line, |dependency| dependency.line)
 }
 
 /// A task as the file has it.
@@ -191,7 +201,7 @@ fn written(task: &Task) -> Value {
         put("priority", priority.clone().into());
     }
     if !task.dependencies.is_empty() {
-        put("dependencies", task.dependencies.clone().into());
+        put("dependencies", task.dependencies.iter().map(|other| other.id.as_str()).collect());
     }
     if !task.metadata.is_empty() {
         put("metadata", task.metadata.clone().into());
@@ -199,32 +209,65 @@ fn written(task: &Task) -> Value {
     fields.into()
 }
 
-/// A task as Ralph has it.
-fn row(task: &Task) -> Value {
+/// A task as Ralph has it, under the id it has there.
+fn row(task: &Task, ids: &BTreeMap<&str, String>) -> Value {
+    let id = |id: &str| ids.get(id).cloned().unwrap_or_else(|| plain_id(id));
     let line = task.name.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let content = shortened(line);
-    let whole = Some(task.name.as_str()).filter(|name| *name != content);
-    let description: Vec<&str> = whole.into_iter().chain(task.description.as_deref()).collect();
     let criteria = ["acceptanceCriteria", "acceptance_criteria", "steps"]
         .iter()
         .find_map(|key| task.metadata.get(*key)?.as_array());
-    let criteria: Vec<String> = criteria
-        .into_iter()
-        .flatten()
-        .map(|step| step.as_str().map_or_else(|| step.to_string(), str::to_owned))
-        .collect();
+    let criteria: Vec<String> = criteria.into_iter().flatten().map(words).collect();
+    let blocked_by: Vec<String> = task.dependencies.iter().map(|other| id(&other.id)).collect();
+    let said = |key: &str| task.metadata.get(key).filter(|value| !value.is_null()).map(words);
     json!({
-        "id": ralph_id(&task.id),
+        "id": id(&task.id),
+        "description": description(task, &content, &id(&task.id)),
         "content": content,
-        "description": description.join("\n\n"),
+        "activeForm": said("activeForm").unwrap_or_default(),
         "acceptanceCriteria": criteria,
-        "blockedBy": task.dependencies.iter().map(|id| ralph_id(id)).collect::<Vec<_>>(),
+        "blockedBy": blocked_by,
         "status": if task.status.is_done() { "completed" } else { "pending" },
+        "error": said("error"),
     })
 }
 
+/// Everything that a task of Ralph has no other place for.
+fn description(task: &Task, content: &str, id: &str) -> String {
+    let name = Some(task.name.clone()).filter(|name| *name != content);
+    let implemented = task.metadata.get("implementedAt").filter(|at| !at.is_null());
+    let implemented = implemented.map(|at| format!("Implemented at: {}", words(at)));
+    let own_id = Some(bare(&task.id)).filter(|own| id.strip_prefix('#') != Some(*own));
+    let own_id = own_id.map(|own| format!("In the list its id is {own:?}"));
+    let parts = [name, task.description.clone(), implemented, own_id];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+}
+
+/// A text as it is, anything else as JSON.
+fn words(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The id of every task in Ralph. Where two would be the same, the one that had to be changed gets
+/// a number.
+fn ralph_ids(tasks: &[Task]) -> BTreeMap<&str, String> {
+    let is_kept = |task: &Task| plain_id(&task.id).strip_prefix('#') == Some(bare(&task.id));
+    let (kept, changed): (Vec<&Task>, Vec<&Task>) = tasks.iter().partition(|task| is_kept(task));
+    let mut taken = BTreeSet::new();
+    let mut ids = BTreeMap::new();
+    for task in kept.into_iter().chain(changed) {
+        let plain = plain_id(&task.id);
+        let numbered = (2..).map(|number| format!("{plain}-{number}"));
+        let free = std::iter::once(plain.clone()).chain(numbered).find(|id| !taken.contains(id));
+        let id = free.unwrap_or_default();
+        taken.insert(id.clone());
+        ids.insert(task.id.as_str(), id);
+    }
+    ids
+}
+
 /// An id that can be a part of a step's name.
-fn ralph_id(id: &str) -> String {
+fn plain_id(id: &str) -> String {
     let plain = |c: char| if c.is_control() || c == '/' { '-' } else { c };
     format!("#{}", bare(id).chars().map(plain).collect::<String>())
 }

@@ -1,11 +1,11 @@
 //! `atomic migrate`: from an old list of features to a file of tasks, or to a session of Ralph.
 
+mod keys;
 mod list;
 mod source;
 mod task;
+mod write;
 
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use atomic_runner::{Run, Settings, StartRequest};
@@ -14,6 +14,7 @@ use atomic_workflow::builtin::ralph::ralph_with_tasks;
 use self::list::TaskList;
 use self::source::Source;
 use self::task::Status;
+use self::write::write;
 use super::run::{see_through, somebody_is_there};
 use crate::args::MigrateArgs;
 use crate::catalog::{self, Catalog};
@@ -21,6 +22,7 @@ use crate::failure::{Failure, exit_code};
 use crate::{paint, settings, stage};
 
 pub(crate) fn migrate(args: &MigrateArgs) -> Result<ExitCode, Failure> {
+    refuse_idle_flags(args)?;
     let source = Source::read(&args.file)?;
     let listed = source.listed().and_then(TaskList::of);
     let tasks = listed.map_err(|problems| source.failure(&problems))?;
@@ -45,6 +47,17 @@ pub(crate) fn migrate(args: &MigrateArgs) -> Result<ExitCode, Failure> {
             }
             Ok(ExitCode::SUCCESS)
         }
+    }
+}
+
+/// Whoever gives a flag wants it to count.
+fn refuse_idle_flags(args: &MigrateArgs) -> Result<(), Failure> {
+    let given = args.start.first_flag().or_else(|| args.settings.first_flag());
+    match given.or_else(|| args.output.first_flag()).filter(|_| !args.ralph) {
+        None => Ok(()),
+        Some(flag) => Err(Failure::Usage(format!(
+            "--{flag} counts only with --ralph; leave it out, or add --ralph"
+        ))),
     }
 }
 
@@ -90,50 +103,4 @@ fn told(tasks: &TaskList) -> String {
     let counts: Vec<String> = statuses.into_iter().filter_map(count).collect();
     let noun = if tasks.tasks.len() == 1 { "task" } else { "tasks" };
     format!("{} {noun} ({})", tasks.tasks.len(), counts.join(", "))
-}
-
-/// Writes the new file: whole or not at all, and never over the old one.
-fn write(output: &Path, args: &MigrateArgs, text: &str) -> Result<(), Failure> {
-    let place = output.display();
-    let refused = |why: String| Failure::Failed(format!("{place}: {why}"));
-    if is_same(output, &args.file) {
-        return Err(refused("this is the file that is migrated; name another one".to_owned()));
-    }
-    match std::fs::symlink_metadata(output) {
-        Ok(found) if found.is_dir() => {
-            return Err(refused("this is a folder; name a file in it".to_owned()));
-        }
-        Ok(_) if !args.force => {
-            return Err(refused(
-                "it exists; name another file, or overwrite it with --force".into(),
-            ));
-        }
-        Ok(_) | Err(_) => {}
-    }
-    replace(output, text).map_err(|error| refused(format!("it cannot be written: {error}")))
-}
-
-/// Whether two paths lead to one file, by whatever links.
-fn is_same(one: &Path, other: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    match (std::fs::metadata(one), std::fs::metadata(other)) {
-        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
-        (Ok(_) | Err(_), _) => false,
-    }
-}
-
-fn replace(path: &Path, text: &str) -> std::io::Result<()> {
-    let name = path.file_name().ok_or(std::io::ErrorKind::InvalidInput)?;
-    let temporary: PathBuf =
-        path.with_file_name(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
-    let mut file = std::fs::File::create_new(&temporary)?;
-    let written = file
-        .write_all(text.as_bytes())
-        .and_then(|()| file.sync_all())
-        .and_then(|()| std::fs::rename(&temporary, path));
-    if written.is_err() {
-        // What counts is the first error.
-        let _ = std::fs::remove_file(&temporary);
-    }
-    written
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::keys::repeated;
 use crate::failure::Failure;
 use crate::paint;
 
@@ -133,6 +134,10 @@ impl Source {
             let problem = Problem::new(error.line(), message, "mend it, then try again");
             vec![Problem { column: Some(error.column()), ..problem }]
         })?;
+        let repeated = repeated(self, root);
+        if !repeated.is_empty() {
+            return Err(repeated);
+        }
         match kind(root) {
             "a list" => {
                 let rows: Vec<&RawValue> =
@@ -158,6 +163,7 @@ impl Source {
             LISTS.iter().filter_map(|key| Some((*key, *places.get(*key)?))).collect();
         match found.as_slice() {
             [(key, list)] if kind(list) == "a list" => {
+                self.check_version(places.get("version").copied())?;
                 about.shift_remove(*key);
                 let rows: Vec<&RawValue> =
                     parsed(list).map_err(|error| self.unread(list, &error))?;
@@ -180,6 +186,20 @@ impl Source {
                 Err(vec![Problem::new(self.line(root), message, "leave one of them out")])
             }
         }
+    }
+
+    /// What a later version means by its keys, nobody knows yet.
+    fn check_version(&self, version: Option<&RawValue>) -> Result<(), Vec<Problem>> {
+        let Some(version) = version.filter(|version| kind(version) != "null") else {
+            return Ok(());
+        };
+        let major = version.get().trim_matches('"').trim_start_matches('v').split('.').next();
+        if major.and_then(|major| major.parse::<u32>().ok()).is_some_and(|major| major <= 1) {
+            return Ok(());
+        }
+        let message = format!("this is a list of version {}; version 1 is read", version.get());
+        let remedy = "use an atomic that knows it, or write the list as one of version 1.0";
+        Err(vec![Problem::new(self.line(version), message, remedy)])
     }
 
     fn entries(&self, rows: &[&RawValue]) -> Result<Vec<Entry>, Vec<Problem>> {
@@ -216,18 +236,20 @@ impl Source {
     }
 
     /// The line a part of the text begins at.
-    fn line(&self, part: &RawValue) -> usize {
+    pub(super) fn line(&self, part: &RawValue) -> usize {
         let at = part.get().as_ptr().addr().saturating_sub(self.text.as_ptr().addr());
         1 + self.line_ends.partition_point(|end| *end < at)
     }
 }
 
-fn parsed<'t, T: serde::Deserialize<'t>>(part: &'t RawValue) -> Result<T, serde_json::Error> {
+pub(super) fn parsed<'t, T: serde::Deserialize<'t>>(
+    part: &'t RawValue,
+) -> Result<T, serde_json::Error> {
     serde_json::from_str(part.get())
 }
 
 /// What it is, for a sentence.
-fn kind(part: &RawValue) -> &'static str {
+pub(super) fn kind(part: &RawValue) -> &'static str {
     match part.get().as_bytes().first() {
         Some(b'[') => "a list",
         Some(b'{') => "an object",

@@ -14,11 +14,20 @@ pub(super) struct Task {
     pub(super) description: Option<String>,
     pub(super) status: Status,
     pub(super) priority: Option<Number>,
-    pub(super) dependencies: Vec<String>,
-    /// The line on which the dependencies stand.
-    pub(super) dependencies_line: usize,
+    pub(super) dependencies: Vec<Dependency>,
     pub(super) metadata: Map<String, Value>,
 }
+
+/// What must be done before.
+#[derive(Debug)]
+pub(super) struct Dependency {
+    pub(super) id: String,
+    /// The line on which it, or the list it is in, begins.
+    pub(super) line: usize,
+}
+
+/// The keys of dependencies; what stands under either of them counts.
+const DEPENDENCIES: [&str; 2] = ["dependencies", "blockedBy"];
 
 /// How a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,8 +77,8 @@ impl Status {
 pub(super) fn task(mut entry: Entry, problems: &mut Vec<Problem>) -> Task {
     let id = id(&mut entry, problems);
     let status = status(&mut entry, problems);
-    let dependencies_line = entry.line_of(dependencies_key(&entry));
-    let dependencies = dependencies(&mut entry, problems);
+    let dependencies: Vec<Dependency> =
+        DEPENDENCIES.iter().flat_map(|key| dependencies(&mut entry, key, problems)).collect();
     let (name, description) = words(&mut entry, problems);
     // A word such as `high` is no number to sort by, but it is not lost either.
     let priority = match entry.fields.get("priority") {
@@ -81,17 +90,7 @@ pub(super) fn task(mut entry: Entry, problems: &mut Vec<Problem>) -> Task {
     }
     let mut metadata = metadata(&mut entry.fields);
     metadata.extend(entry.fields);
-    Task {
-        line: entry.line,
-        id,
-        name,
-        description,
-        status,
-        priority,
-        dependencies,
-        dependencies_line,
-        metadata,
-    }
+    Task { line: entry.line, id, name, description, status, priority, dependencies, metadata }
 }
 
 /// Takes `metadata` out. What is no object there is not lost.
@@ -172,20 +171,17 @@ fn status(entry: &mut Entry, problems: &mut Vec<Problem>) -> Status {
     *status
 }
 
-fn dependencies_key(entry: &Entry) -> &'static str {
-    if entry.fields.contains_key("dependencies") { "dependencies" } else { "blockedBy" }
-}
-
-fn dependencies(entry: &mut Entry, problems: &mut Vec<Problem>) -> Vec<String> {
-    let key = dependencies_key(entry);
+/// Takes out the dependencies that stand under a key.
+fn dependencies(entry: &mut Entry, key: &str, problems: &mut Vec<Problem>) -> Vec<Dependency> {
     let line = entry.line_of(key);
     let given = entry.fields.shift_remove(key).unwrap_or_default();
+    let dependency = |item: &Value| {
+        let id = id_text(item).filter(|id| !id.is_empty())?;
+        Some(Dependency { id, line })
+    };
     let listed = match &given {
         Value::Null => Some(vec![]),
-        Value::Array(items) => items
-            .iter()
-            .map(|item| id_text(item).filter(|id| !id.is_empty()))
-            .collect::<Option<Vec<_>>>(),
+        Value::Array(items) => items.iter().map(dependency).collect::<Option<Vec<_>>>(),
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => None,
     };
     listed.unwrap_or_else(|| {

@@ -37,7 +37,8 @@ pub fn ralph(name: &str) -> Workflow {
 
 /// Builds the workflow for a list of tasks that somebody has made already: it is the same but for
 /// the planning. A row is what a planner returns; one whose `status` is `completed` is not done
-/// again, and whatever waits for it does not wait.
+/// again, and whatever waits for it does not wait. An `error` is what went wrong when it was tried
+/// before; its worker is told.
 ///
 /// # Errors
 ///
@@ -48,6 +49,8 @@ pub fn ralph_with_tasks(name: &str, rows: &[Value], limits: &Limits) -> Result<W
         if row.get("status").and_then(Value::as_str) == Some("completed") {
             task.status = Status::Completed;
         }
+        let error = row.get("error").and_then(Value::as_str).map(str::trim);
+        task.error = error.filter(|error| !error.is_empty()).map(str::to_owned);
     }
     let values = json!({
         "limits": limits,
@@ -268,6 +271,9 @@ fn header_line(task: &Task) -> String {
     }
     for criterion in &task.acceptance_criteria {
         line = format!("{line}\n  - {criterion}");
+    }
+    if let Some(error) = &task.error {
+        line = format!("{line}\n  It failed before: {}", error.replace('\n', "\n  "));
     }
     line
 }
