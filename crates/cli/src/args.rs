@@ -225,7 +225,7 @@ pub(crate) struct RunArgs {
 /// Arguments of `resume`.
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {
-    /// Session to continue: its id, the beginning of it, or `last`
+    /// Session to continue: its id, the beginning of it, `last`, or its folder
     pub(crate) session: String,
     /// Something to tell every agent started from now on
     pub(crate) instruction: Option<String>,
@@ -276,7 +276,7 @@ count), 1 there is one.";
 /// Arguments of `answer`.
 #[derive(Debug, Args)]
 pub(crate) struct AnswerArgs {
-    /// Session that asks: its id, the beginning of it, or `last`
+    /// Session that asks: its id, the beginning of it, `last`, or its folder
     pub(crate) session: String,
     /// Which question, when there are several, then the answer: option labels, their numbers, or
     /// a text of your own where that is allowed
@@ -292,8 +292,8 @@ pub(crate) struct AnswerArgs {
 /// Arguments of `fork`.
 #[derive(Debug, Args)]
 pub(crate) struct ForkArgs {
-    /// Session to fork (its id, the beginning of it, or `last`) and the last step to take over,
-    /// such as `review#2`; without a step, the last that finished
+    /// Session to fork (its id, the beginning of it, `last`, or its folder) and the last step to
+    /// take over, such as `review#2`; without a step, the last that finished
     #[arg(value_name = "SESSION[@STEP]")]
     pub(crate) place: String,
     /// Change a value of the state in the new session: JSON, or else a text; may be given several
@@ -322,7 +322,7 @@ pub(crate) enum SessionsCommand {
     List,
     /// Show one session: its tasks, its questions, what happened
     Show {
-        /// Session to show: its id, the beginning of it, or `last`
+        /// Session to show: its id, the beginning of it, `last`, or its folder
         session: String,
     },
 }

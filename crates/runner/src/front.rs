@@ -74,6 +74,8 @@ pub struct Show {
     backlog: Arc<AtomicUsize>,
     /// The state that was shown last.
     state: Option<Value>,
+    /// Why the session is not in the list of all.
+    pub(crate) unlisted: Option<String>,
 }
 
 /// Both ends.
@@ -81,10 +83,15 @@ pub(crate) fn front() -> (Front, Show) {
     let (sender, sent) = mpsc::unbounded_channel();
     let backlog = Arc::new(AtomicUsize::new(0));
     let front = Front { sent: sender, backlog: Arc::clone(&backlog) };
-    (front, Show { sent, backlog, state: None })
+    (front, Show { sent, backlog, state: None, unlisted: None })
 }
 
 impl Show {
+    /// Why a session that was just created is not in the list of all; nothing when it is.
+    pub fn unlisted(&self) -> Option<&str> {
+        self.unlisted.as_deref()
+    }
+
     /// The next thing to show; nothing once the run is over.
     pub fn next_blocking(&mut self) -> Option<Shown> {
         loop {

@@ -168,12 +168,12 @@ impl Run {
             Session::create(Arc::clone(&stage.disk), dir.clone(), &stage.holder, first, at)?;
         let (machine, effects) = Machine::start(program, created.state.clone());
         let matter = Matter { created, settings, workflow, machine };
-        let (mut run, show) = Self::new(stage, held, matter);
+        let (mut run, mut show) = Self::new(stage, held, matter);
         let state = State::new(run.created.state.clone());
         run.ceilings.basis = Basis::of(&certificate, &state);
         run.streams = Streams::new(modes);
         run.learn(&envelope.event, at)?;
-        run.remember(&dir, at);
+        show.unlisted = run.remember(&dir, at).err();
         run.show_fact(envelope);
         run.record(vec![crate::certificate::fact(&certificate)], effects)?;
         Ok((run, show))
@@ -205,9 +205,12 @@ impl Run {
         (run, show)
     }
 
-    /// The list of all sessions is a convenience: without it everything still works here.
-    fn remember(&self, dir: &std::path::Path, at: atomic_event::Moment) {
-        let Some(index) = &self.stage.index else { return };
+    /// Enters the session in the list of all, by which it is found from other folders. Without that
+    /// the run goes on, but whoever started it must know; the error says why it is not in there.
+    fn remember(&self, dir: &std::path::Path, at: atomic_event::Moment) -> Result<(), String> {
+        let Some(index) = &self.stage.index else {
+            return Err("there is no home folder".to_owned());
+        };
         let entry = IndexEntry {
             session: self.created.session.clone(),
             dir: dir.to_owned(),
@@ -215,9 +218,10 @@ impl Run {
             created_at: at,
             prompt: self.created.prompt.clone(),
         };
-        if let Err(error) = index.add(entry) {
+        index.add(entry).map_err(|error| {
             let _ = self.session.log_error(&error.to_string(), at);
-        }
+            error.to_string()
+        })
     }
 
     /// Which session this is.

@@ -114,7 +114,22 @@ impl Index {
 
     /// Finds a session by its id, by the beginning of its id, or the newest as `last`.
     pub fn find(&self, text: &str) -> Result<IndexEntry, FindError> {
-        let mut entries = self.entries()?.entries;
+        self.entries()?.find(text)
+    }
+
+    fn read(&self) -> Result<Vec<u8>, SessionError> {
+        match self.disk.read(&self.path) {
+            Ok(bytes) => Ok(bytes),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(SessionError::while_doing("read", &self.path)(error)),
+        }
+    }
+}
+
+impl Listing {
+    /// Finds a session by its id, by the beginning of its id, or the newest as `last`.
+    pub fn find(mut self, text: &str) -> Result<IndexEntry, FindError> {
+        let entries = &mut self.entries;
         let wanted = text.trim().to_lowercase();
         match wanted.as_str() {
             "" => entries.clear(),
@@ -128,15 +143,7 @@ impl Index {
         match entries.len() {
             1 => entries.pop().ok_or(FindError::NotFound { text }),
             0 => Err(FindError::NotFound { text }),
-            _ => Err(FindError::Ambiguous { text, candidates: entries }),
-        }
-    }
-
-    fn read(&self) -> Result<Vec<u8>, SessionError> {
-        match self.disk.read(&self.path) {
-            Ok(bytes) => Ok(bytes),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(SessionError::while_doing("read", &self.path)(error)),
+            _ => Err(FindError::Ambiguous { text, candidates: self.entries }),
         }
     }
 }

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 fn plan(workflow: &Workflow, prompt: &str, settings: &Settings) -> Result<ExitCode, Failure> {
     let certificate = atomic_runner::planned(workflow, prompt, settings)?;
     let text = author_words(&certificate.to_string()).replace("`maxLaunches`", "--max-launches");
-    paint::line(text.trim_end());
+    paint::line(&paint::printable(text.trim_end()));
     atomic_runner::refuse_too_many(&certificate, settings.max_launches)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -69,6 +69,13 @@ pub(crate) fn see_through(
         listen_for_signals(&intents)
             .map_err(|error| Failure::Failed(format!("signals cannot be caught: {error}")))?;
         let (run, shown) = start()?;
+        if let Some(why) = shown.unlisted() {
+            paint::warn(&format!(
+                "this session is not in the list of sessions: {why}; resume it in this folder, or \
+                 with `atomic resume {}`",
+                run.dir().display()
+            ));
+        }
         let printer = show::spawn(output, shown, run.dir().to_owned(), intents);
         let ended = run.drive(wishes).await;
         let printed = tokio::task::spawn_blocking(move || printer.finish());

@@ -5,16 +5,17 @@ use std::process::ExitCode;
 
 use atomic_session::{Session, SessionStatus, SessionSummary};
 
+use super::find::Known;
 use crate::failure::Failure;
 use crate::show::{self, plain::Plain};
-use crate::{home, paint, stage};
+use crate::{paint, stage};
 
 pub(crate) fn list() -> Result<ExitCode, Failure> {
     let disk = stage::disk();
-    let Some(index) = home::index(&disk) else {
-        return Err(Failure::Failed("there is no home folder; set HOME or ATOMIC_HOME".to_owned()));
-    };
-    let listing = index.entries()?;
+    let Known { listing, problem } = super::known_sessions();
+    if let Some(problem) = problem {
+        paint::warn(&format!("only the sessions in this folder are listed: {problem}"));
+    }
     if listing.entries.is_empty() {
         paint::line("There are no sessions yet. Start one with: atomic run ralph \"<prompt>\"");
     }
@@ -32,10 +33,10 @@ pub(crate) fn list() -> Result<ExitCode, Failure> {
             Err(_) => ("unreadable".to_owned(), "-".to_owned()),
         };
         let prompt = entry.prompt.lines().next().unwrap_or_default();
-        paint::line(&format!(
+        paint::line(&paint::printable(&format!(
             "{}  {:<11} {:>7}  {:<14} {}",
             entry.session, status, tasks, entry.workflow, prompt
-        ));
+        )));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -73,6 +74,6 @@ pub(crate) fn show(text: &str) -> Result<ExitCode, Failure> {
     if let Ok(summary) = SessionSummary::read(disk.as_ref(), &dir) {
         paint::line(&format!("\nStatus: {}", status_text(&dir, summary.status)));
     }
-    paint::line(&format!("Folder: {}", dir.display()));
+    paint::line(&paint::printable(&format!("Folder: {}", dir.display())));
     Ok(ExitCode::SUCCESS)
 }

@@ -41,6 +41,7 @@ mod process;
 mod question;
 mod registry;
 mod scene;
+mod sessions;
 mod settings;
 mod sharing;
 mod stream;
