@@ -43,5 +43,12 @@ fn main() -> ExitCode {
         },
         Command::Config(args) => commands::config::config(args.command.as_ref()),
     };
-    outcome.unwrap_or_else(|failure| failure.report())
+    let code = outcome.unwrap_or_else(|failure| failure.report());
+    match paint::lost() {
+        None => code,
+        Some(why) => {
+            paint::complain(why);
+            if code == ExitCode::SUCCESS { ExitCode::FAILURE } else { code }
+        }
+    }
 }

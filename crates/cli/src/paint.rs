@@ -1,27 +1,46 @@
 //! Printing. The only place that writes to the terminal besides the front ends in `show`.
 
-use std::io::Write as _;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::OnceLock;
 
 use console::style;
 
-/// Prints a line. A reader that went away is noticed by the front ends, not here.
+/// Why something that was to be printed is lost, if anything is.
+static LOST: OnceLock<String> = OnceLock::new();
+
+/// Prints a line. What cannot be printed is told at the end of the program.
 pub(crate) fn line(text: &str) {
-    let _ = writeln!(std::io::stdout(), "{text}");
+    if let Err(error) = writeln!(io::stdout(), "{text}") {
+        note_loss(&error);
+    }
+}
+
+/// Prints a value and nothing else: as it is for a program, harmless on a terminal.
+pub(crate) fn value(text: &str) {
+    if io::stdout().is_terminal() { line(&printable(text)) } else { line(text) }
+}
+
+/// Remembers that output was lost. A reader that has seen enough misses nothing.
+pub(crate) fn note_loss(error: &io::Error) {
+    if error.kind() != io::ErrorKind::BrokenPipe {
+        let _ = LOST.set(format!("the output cannot be written: {error}"));
+    }
+}
+
+/// Why output was lost, if it was.
+pub(crate) fn lost() -> Option<&'static str> {
+    LOST.get().map(String::as_str)
 }
 
 /// Prints an error.
 pub(crate) fn complain(text: &str) {
-    let _ = writeln!(
-        std::io::stderr(),
-        "{} {}",
-        style("error:").for_stderr().red().bold(),
-        printable(text)
-    );
+    let _ =
+        writeln!(io::stderr(), "{} {}", style("error:").for_stderr().red().bold(), printable(text));
 }
 
 /// Prints something that is not what was asked for.
 pub(crate) fn aside(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{}", style(text).for_stderr().dim());
+    let _ = writeln!(io::stderr(), "{}", style(printable(text)).for_stderr().dim());
 }
 
 /// A text without anything that would act on a terminal: names of files, what stands in them and
@@ -29,13 +48,13 @@ pub(crate) fn aside(text: &str) {
 pub(crate) fn printable(text: &str) -> String {
     let harmless =
         |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c };
-    text.chars().map(harmless).collect()
+    text.replace("\r\n", "\n").chars().map(harmless).collect()
 }
 
 /// Prints something that is odd and stops nothing.
 pub(crate) fn warn(text: &str) {
     let mark = style("warning:").for_stderr().yellow().bold();
-    let _ = writeln!(std::io::stderr(), "{mark} {}", printable(text));
+    let _ = writeln!(io::stderr(), "{mark} {}", printable(text));
 }
 
 /// The mark of a task or step by how it stands.

@@ -26,7 +26,7 @@ pub(crate) fn answer(args: &AnswerArgs) -> Result<ExitCode, Failure> {
     leave_answer(disk.as_ref(), &dir, &left)?;
     let say = |text: &str| {
         if !args.output.for_programs() {
-            paint::line(text);
+            paint::line(&paint::printable(text));
         }
     };
     say(&format!("Answered {id}: {}", accepted.text()));

@@ -40,10 +40,12 @@ fn list(project: &Path, as_json: bool) -> Result<(), Failure> {
     let values = settings::below_flags(project)?;
     if as_json {
         let all: Vec<_> = SETTINGS.iter().map(|setting| described(setting, &values)).collect();
-        paint::line(&serde_json::to_string_pretty(&all).unwrap_or_default());
+        paint::value(&serde_json::to_string_pretty(&all).unwrap_or_default());
         return Ok(());
     }
-    let rows: Vec<[String; 3]> = SETTINGS.iter().map(|setting| row(setting, &values)).collect();
+    let rows = SETTINGS.iter().map(|setting| row(setting, &values));
+    let rows: Vec<[String; 3]> =
+        rows.map(|row| row.map(|column| paint::printable(&column))).collect();
     let width = |column: usize| {
         rows.iter().map(|row| console::measure_text_width(&row[column])).max().unwrap_or(0)
     };
@@ -84,9 +86,9 @@ fn described(setting: &Setting, values: &Values) -> serde_json::Value {
 fn get(project: &Path, setting: &Setting, as_json: bool) -> Result<(), Failure> {
     let values = settings::below_flags(project)?;
     if as_json {
-        paint::line(&described(setting, &values).to_string());
+        paint::value(&described(setting, &values).to_string());
     } else if let Some(found) = values.get(setting) {
-        paint::line(&found.value.to_string());
+        paint::value(&found.value.to_string());
     }
     Ok(())
 }
@@ -103,7 +105,7 @@ fn set(
     registry::set(&path, setting, &value)
         .map_err(|problem| Failure::Failed(problem.to_string()))?;
     let shown = value.to_string().replace('\n', ", ");
-    paint::line(&format!("Set {} to {shown} in {}", setting.key, path.display()));
+    say(&format!("Set {} to {shown} in {}", setting.key, path.display()));
     tell_what_counts(&files, setting, &path);
     Ok(())
 }
@@ -132,7 +134,7 @@ fn unset(project: &Path, key: &str, scope: Scope) -> Result<(), Failure> {
     let path = path_of(&files, scope)?;
     let failed = |problem: registry::Problem| Failure::Failed(problem.to_string());
     if registry::unset(&path, key).map_err(failed)? {
-        paint::line(&format!("Removed {key} from {}", path.display()));
+        say(&format!("Removed {key} from {}", path.display()));
         if let Some(setting) = registry::find(key) {
             tell_what_counts(&files, setting, &path);
         }
@@ -140,7 +142,7 @@ fn unset(project: &Path, key: &str, scope: Scope) -> Result<(), Failure> {
     }
     // A key of ours that is not there is as it should be; one that nobody knows is misspelt.
     let setting = known(key)?;
-    paint::line(&format!("{} is not set in {}", setting.key, path.display()));
+    say(&format!("{} is not set in {}", setting.key, path.display()));
     Ok(())
 }
 
@@ -151,6 +153,11 @@ fn tell_what_counts(files: &Files, setting: &Setting, changed: &Path) {
     let is_changed = matches!(origin, Origin::File { path, .. } if path == changed);
     if !is_changed && *origin != Origin::BuiltIn {
         let shown = value.to_string().replace('\n', ", ");
-        paint::line(&format!("Here {shown} counts: {origin}"));
+        say(&format!("Here {shown} counts: {origin}"));
     }
+}
+
+/// Prints a sentence in which there are values and names of files.
+fn say(text: &str) {
+    paint::line(&paint::printable(text));
 }

@@ -36,7 +36,7 @@ pub(crate) fn fork(args: &ForkArgs) -> Result<ExitCode, Failure> {
         }
     } else if !args.output.for_programs() {
         for line in told(&fork, args.run) {
-            paint::line(&line);
+            paint::line(&paint::printable(&line));
         }
     }
     if !args.run {

@@ -30,7 +30,9 @@ pub(super) fn listen(open: Open, intents: mpsc::Sender<Intent>) {
                         return;
                     }
                 }
-                Err(problem) => paint::line(&format!("{problem}; please answer again:")),
+                Err(problem) => {
+                    paint::line(&paint::printable(&format!("{problem}; please answer again:")));
+                }
             }
         }
     });

@@ -66,7 +66,10 @@ pub(crate) fn spawn(
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 "nobody reads our output".to_owned()
             }
-            Err(error) => format!("the output cannot be written: {error}"),
+            Err(error) => {
+                paint::note_loss(&error);
+                format!("the output cannot be written: {error}")
+            }
         };
         // Nobody sees what we do any more: save everything and stop.
         let _ = intents.blocking_send(Intent::Pause { reason });
@@ -96,7 +99,7 @@ pub(crate) fn farewell(output: &OutputArgs, ended: &Ended) {
     match &ended.outcome {
         Outcome::Completed => {
             if let Some(text) = final_text(&ended.dir) {
-                paint::line(&text);
+                paint::line(&paint::printable(&text));
             }
             paint::line(&format!("Completed {name} session: {}", ended.session));
         }
@@ -125,6 +128,7 @@ fn resume_line(ended: &Ended) -> String {
 
 /// The workflow's name, as a proper name.
 pub(crate) fn proper_name(workflow: &str) -> String {
+    let workflow = paint::printable(workflow);
     let mut letters = workflow.chars();
     let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
     format!("{first}{}", letters.as_str())
@@ -151,8 +155,9 @@ fn final_text(session: &Path) -> Option<String> {
 pub(crate) fn task_lines(session: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(session.join("tasks.json")).unwrap_or_default();
     let rows: Vec<Value> = serde_json::from_str(&text).unwrap_or_default();
-    let field =
-        |row: &Value, key: &str| row.get(key).and_then(Value::as_str).unwrap_or("").to_owned();
+    let field = |row: &Value, key: &str| {
+        paint::printable(row.get(key).and_then(Value::as_str).unwrap_or_default())
+    };
     rows.iter()
         .map(|row| {
             let status = field(row, "status");
@@ -161,7 +166,7 @@ pub(crate) fn task_lines(session: &Path) -> Vec<String> {
             let blockers = row.get("blockedBy").and_then(Value::as_array).into_iter().flatten();
             let blockers: Vec<&str> = blockers.filter_map(Value::as_str).collect();
             if !blockers.is_empty() && status != "completed" {
-                let _ = write!(line, " › blocked by {}", blockers.join(", "));
+                let _ = write!(line, " › blocked by {}", paint::printable(&blockers.join(", ")));
             }
             if status == "failed" {
                 let _ = write!(line, " — {}", field(row, "error"));
@@ -187,7 +192,7 @@ pub(crate) fn question_text(id: &QuestionId, question: &Question) -> String {
     if question.options.is_empty() || question.free_text {
         text.push_str("\n  (or answer in your own words)");
     }
-    text
+    paint::printable(&text)
 }
 
 /// Writes a line and makes sure it is out.

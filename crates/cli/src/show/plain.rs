@@ -7,6 +7,7 @@ use atomic_event::{
 };
 
 use super::{FrontEnd, proper_name, question_text, write_line};
+use crate::paint;
 
 /// Turns facts into lines.
 #[derive(Debug, Default)]
@@ -20,7 +21,8 @@ impl Plain {
         let start = *self.start.get_or_insert(envelope.at);
         let millis = envelope.at.millis_since(start);
         let time = format!("[{:>6}.{}s]", millis / 1_000, millis % 1_000 / 100);
-        let text = describe(&envelope.event);
+        // Agents, programs and files have a say in it.
+        let text = paint::printable(&describe(&envelope.event));
         text.lines().map(|line| format!("{time} {line}")).collect()
     }
 }
@@ -139,7 +141,8 @@ fn describe_start(started: &Started) -> String {
 /// `#4 worker#2`: the item of the fan, the node, and which visit to it.
 pub(crate) fn name(step: &StepId) -> String {
     let last = step.as_str().rsplit('/').next().unwrap_or_default();
-    step.item().map_or_else(|| last.to_owned(), |item| format!("{item} {last}"))
+    let name = step.item().map_or_else(|| last.to_owned(), |item| format!("{item} {last}"));
+    paint::printable(&name)
 }
 
 fn first_line(text: &str) -> &str {

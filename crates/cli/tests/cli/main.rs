@@ -45,4 +45,5 @@ mod sessions;
 mod settings;
 mod sharing;
 mod stream;
+mod terminal;
 mod usage;
