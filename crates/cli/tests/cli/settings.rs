@@ -469,3 +469,48 @@ fn init_makes_nothing_when_something_is_in_the_way() {
         assert_eq!(below(&env.work()), before, "{way}: nothing is made");
     }
 }
+
+#[test]
+fn a_lock_that_somebody_keeps_is_not_waited_for_without_end() {
+    let env = TestEnv::new();
+    write(&env, PROJECT, "{}\n");
+    let folder = fs::File::open(env.work().join(".atomic")).unwrap();
+    folder.lock().unwrap();
+    for words in [&["config", "set", "workers", "3"] as &[&str], &["config", "unset", "workers"]] {
+        let ran = crate::process::Running::start(env.atomic(words)).end();
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        let told = told(&env, &ran);
+        let problem = "/work/.atomic/settings.json: another program keeps the folder \
+                       /work/.atomic locked";
+        assert!(told.contains(problem), "{told}");
+        assert!(told.contains("nothing was changed"), "{told}");
+        assert_eq!(fs::read_to_string(env.outside(PROJECT)).unwrap(), "{}\n");
+    }
+    folder.unlock().unwrap();
+    assert_eq!(env.run(["config", "set", "workers", "3"]).code, Some(0));
+}
+
+#[test]
+fn a_script_that_is_no_file_is_refused() {
+    let env = TestEnv::new();
+    let pipe = env.work().join("pipe.toml");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    fs::create_dir(env.work().join("folder.toml")).unwrap();
+    for name in ["pipe.toml", "folder.toml"] {
+        let command = env.atomic(["run", "ralph", "Build it", "--script", name]);
+        let ran = crate::process::Running::start(command).end();
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert!(
+            ran.stderr.contains(&format!("{name}: cannot read the script: this is no file")),
+            "{ran:?}"
+        );
+        assert!(!env.work().join(".ralph").exists());
+    }
+    // What a script takes its texts from is a file, too.
+    let script = "[[turn]]\ndo = [{ write = { path = \"a\", from = \"pipe.toml\" } }]\n";
+    fs::write(env.work().join("script.toml"), script).unwrap();
+    let command = env.atomic(["run", "ralph", "Build it", "--script", "script.toml"]);
+    let ran = crate::process::Running::start(command).end();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("script.toml:2:") && ran.stderr.contains("no file"), "{ran:?}");
+}

@@ -1,9 +1,10 @@
 //! Changing a settings file: one key, and nothing else in it.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use jsonc_parser::ast::{Object, ObjectProp};
 use jsonc_parser::common::Ranged as _;
@@ -13,6 +14,9 @@ use super::file::{self, Fault, MARK, Parsed};
 use super::problem::{Place, Problem};
 use super::table::{self, Setting};
 use super::value::Value;
+
+/// How long somebody else who changes settings is waited for.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Sets something in a settings file, which is made if there is none. Comments, order, other keys
 /// and the way it is indented stay.
@@ -40,10 +44,7 @@ fn change(
 ) -> Result<bool, Problem> {
     // What a link leads to is changed; the link stays.
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    // Whoever comes second waits, and then sees what the first has written. Where a folder cannot
-    // be locked, the later of two changes at the same moment wins.
-    let lock = File::open(real.parent().unwrap_or(Path::new("")));
-    let _held = lock.and_then(|folder| folder.lock().map(|()| folder));
+    let _held = lock(path, real.parent().unwrap_or(Path::new("")))?;
     let text = file::load(path)?.unwrap_or_default();
     let (mark, text) = match text.strip_prefix(MARK) {
         Some(rest) => (MARK.to_string(), rest),
@@ -56,6 +57,31 @@ fn change(
         Problem::new(Place::file(path), message, "nothing was changed")
     })?;
     Ok(true)
+}
+
+/// Locks the folder of a settings file. Whoever comes second waits, and then sees what the first has
+/// written; but nobody needs more than a moment. Where a folder cannot be locked at all, the later
+/// of two changes at the same moment wins.
+fn lock(path: &Path, folder: &Path) -> Result<Option<File>, Problem> {
+    let Ok(file) = File::open(folder) else { return Ok(None) };
+    let patience = Instant::now() + PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Some(file)),
+            Err(TryLockError::Error(_)) => return Ok(None),
+            Err(TryLockError::WouldBlock) if Instant::now() < patience => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(TryLockError::WouldBlock) => {
+                let folder = folder.display();
+                let message = format!("another program keeps the folder {folder} locked");
+                let remedy = format!(
+                    "nothing was changed; end that program (`lsof {folder}` names it), then try again"
+                );
+                return Err(Problem::new(Place::file(path), message, remedy));
+            }
+        }
+    }
 }
 
 /// Puts a text in the place of a file in one step, so that nobody ever sees half of it.
