@@ -73,8 +73,8 @@ impl Script {
             Some("json") => Format::Json,
             Some(_) | None => return Err(fail("a script is a `.toml` or a `.json` file")),
         };
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| fail(&format!("cannot read the script: {error}")))?;
+        let text = read_file(path)
+            .map_err(|problem| fail(&format!("cannot read the script: {problem}")))?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         Self::read(&name, &text, format, &FileSource::Folder(folder))
     }
@@ -131,12 +131,19 @@ impl Script {
     }
 }
 
+/// Reads a file. A pipe or a device might never end.
+fn read_file(path: &Path) -> Result<String, String> {
+    let found = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if !found.is_file() {
+        return Err("this is no file; name one".to_owned());
+    }
+    std::fs::read_to_string(path).map_err(|error| error.to_string())
+}
+
 impl FileSource {
     fn read(&self, name: &str) -> Result<String, String> {
         match self {
-            Self::Folder(folder) => {
-                std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string())
-            }
+            Self::Folder(folder) => read_file(&folder.join(name)),
             Self::Embedded(files) => files
                 .iter()
                 .find(|(embedded, _)| *embedded == name)
