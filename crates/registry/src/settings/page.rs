@@ -31,8 +31,9 @@ and `atomic config unset <key>` change the project's file, with `--user` the use
 
 A file is JSON; comments and trailing commas are fine. Keys may also be written in camelCase or
 kebab-case (`maxCost`, `max-cost`). Numbers and amounts stand without quotes, a time as `\"30m\"` or
-as a number of seconds, commands as a list of texts or one text. A relative path is taken from the
-project's folder, wherever it stands.
+as a number of seconds, commands as a list of texts or one text. A relative path in a file is taken from
+the project's folder, in the user's file too; in a variable or a flag it is taken from the folder in
+which `atomic` is run.
 
 A key that does not exist is kept, and warned about. A wrong value, a key that is set twice or a
 file that cannot be read is an error: nothing is started, because a ceiling that is not kept costs
