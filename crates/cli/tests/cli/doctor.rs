@@ -271,9 +271,15 @@ fn nothing_in_the_project_is_run() {
         assert!(said.contains("PATH has the folder `bin`, which is another one"), "{said}");
         assert!(said.contains("ROOT/work/claude: not run, because it is in the project"), "{said}");
         assert!(said.contains("ROOT/bin/claude: not run, because it is in the project"), "{said}");
-        assert!(said.contains("note: claude is not installed"), "{said}");
+        let note = "note: claude is there, but only in the project, so it was not looked at";
+        assert!(said.contains(note), "{said}");
         assert!(!said.contains("6.6.6"), "{said}");
     }
+    let mut command = doctor(&env, &[]);
+    command.env("PATH", &work);
+    let said = told(&env, &ran(command));
+    assert!(said.contains("warning: there is no agent program outside the project"), "{said}");
+    assert!(!said.contains("is not installed"), "{said}");
 }
 
 /// In the home folder everything is below the current folder; that is no reason to leave it out.

@@ -156,15 +156,18 @@ fn excerpt(text: &str) -> String {
 
 pub(super) fn look(known: &Known) -> Vec<Remark> {
     let mut remarks = vec![];
-    let mut is_one_there = false;
+    let (mut is_one_there, mut is_one_in_project) = (false, false);
     for agent in &AGENTS {
         let Some(probe) = known.probes.of(agent.name) else { continue };
         is_one_there |= probe.located.path.is_some();
+        is_one_in_project |= !probe.located.in_project.is_empty();
         remarks.extend(about(probe, &format!("install it: {}", agent.install)));
     }
     if !is_one_there {
         let remedy = "install one of them; until then, `atomic demo` shows a run without any";
-        remarks.push(Remark::new(Severity::Warning, "there is no agent program", remedy));
+        let place = if is_one_in_project { " outside the project" } else { "" };
+        let text = format!("there is no agent program{place}");
+        remarks.push(Remark::new(Severity::Warning, text, remedy));
     }
     remarks.extend(known.search_path.relative.iter().map(|entry| {
         let entry = if entry.as_os_str().is_empty() { Path::new(".") } else { entry };
@@ -190,7 +193,11 @@ pub(super) fn about(probe: &Probe, install: &str) -> Vec<Remark> {
         })
         .collect();
     let Some(path) = &located.path else {
-        let text = format!("{name} is not installed");
+        let text = if located.in_project.is_empty() {
+            format!("{name} is not installed")
+        } else {
+            format!("{name} is there, but only in the project, so it was not looked at")
+        };
         remarks.push(Remark::new(Severity::Note, text, install));
         return remarks;
     };
