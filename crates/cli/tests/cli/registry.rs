@@ -431,6 +431,22 @@ fn a_workflow_is_shown_with_whose_it_is_and_what_it_overrides() {
 }
 
 #[test]
+fn names_of_skills_and_commands_in_a_workflow_are_checked() {
+    let env = TestEnv::new();
+    write(&env, "work/.claude/commands/deploy.md", "Deploy.\n");
+    for (kind, right, wrong) in [("skill", "commit", "comit"), ("command", "deploy", "deplyo")] {
+        for (name, code) in [(right, 0), (wrong, 1)] {
+            let workflow = json!({"nodes": [{"type": kind, "id": "a", kind: name}]});
+            write(&env, "work/.atomic/workflows/w.json", &workflow.to_string());
+            let checked = env.run(["check", "w"]);
+            assert_eq!(checked.code, Some(code), "{checked:?}");
+            let near = format!("did you mean \"{right}\"?");
+            assert_eq!(checked.stdout.contains(&near), code == 1, "{checked:?}");
+        }
+    }
+}
+
+#[test]
 fn a_pipe_among_the_workflows_is_not_opened() {
     let env = TestEnv::new();
     write(&env, "work/.atomic/workflows/mine.json", "{}");

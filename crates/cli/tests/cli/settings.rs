@@ -9,7 +9,7 @@ use atomic_registry::settings::{Preset, SETTINGS, template};
 use serde_json::{Value, json};
 
 use crate::env::{Ran, TestEnv, ran};
-use crate::scene::{Scene, fail, worker};
+use crate::scene::{Scene, done, fail, gave_up, worker};
 
 const USER: &str = "home/.atomic/settings.json";
 const PROJECT: &str = "work/.atomic/settings.json";
@@ -269,6 +269,24 @@ fn a_resumed_session_keeps_its_settings_but_for_variables_and_flags() {
     assert_eq!(settings["workers"], 3, "from the file it was started with");
     assert_eq!(settings["limits"]["attempts"], 8, "from the variable");
     assert_eq!(settings["maxTokens"], 2_000_000, "from the flag");
+}
+
+/// A path is meant from where it was written, not from where somebody resumes.
+#[test]
+fn a_script_is_found_again_from_elsewhere() {
+    let env = TestEnv::new();
+    let scene = Scene::of(&[("#1", &[])])
+        .turn(worker("Task #1").and("attempt at this task failed").does([done("at last")]))
+        .turn(worker("Task #1").does([gave_up("not yet")]))
+        .rest();
+    write(&env, "work/scene.toml", &scene.toml());
+    let run = ["run", "ralph", "x", "--script", "scene.toml", "--check", "true"];
+    let failed = env.run([&run[..], &["--max-attempts", "1"]].concat());
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    let mut resume = env.atomic(["resume", "last", "--max-attempts", "2"]);
+    resume.current_dir(env.outside("home"));
+    let ended = ran(resume);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
 #[test]
