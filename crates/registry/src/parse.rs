@@ -1,5 +1,6 @@
 //! From the head of a file to an entity.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Map, Value};
@@ -82,8 +83,8 @@ pub(crate) fn entity(
             }
         }
     }
-    aliases.retain(|alias| *alias != name);
-    aliases.dedup();
+    let mut seen = BTreeSet::from([name.clone()]);
+    aliases.retain(|alias| seen.insert(alias.clone()));
     let hidden = head.is_set("hidden", findings);
     head.fields.shift_remove("hidden");
     head.tell_unknown(findings);

@@ -111,7 +111,9 @@ impl Folders {
     }
 }
 
-fn is_same(one: &Path, other: &Path) -> bool {
+/// Whether two paths lead to the same place; where one leads nowhere, whether they are written
+/// the same.
+pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,
         (Ok(_) | Err(_), _) => one == other,

@@ -62,13 +62,14 @@ fn checked(catalog: &Catalog, text: &str) -> Result<Report, Failure> {
     };
     let names = catalog.names();
     match names.find(text).map(|named| (named.class, &named.name)) {
-        Some((Class::Workflow, name)) => workflow(catalog, name),
         Some((Class::Entity(kind), name)) => {
             let entity = catalog.registry.find(kind, name);
             let path = entity.and_then(|entity| entity.origin.path.clone());
             Ok(about(catalog, &path.unwrap_or_default()))
         }
         Some((Class::BuiltIn, _)) => Ok(Report { errors: vec![], warnings: vec![] }),
+        // It could not even be read.
+        Some((Class::Workflow, _)) => Err(not_a_workflow),
         None if text.contains(['/', '.']) => Err(not_a_workflow),
         None => match names.get(text) {
             Ok(_) => Err(not_a_workflow),
@@ -81,12 +82,13 @@ fn checked(catalog: &Catalog, text: &str) -> Result<Report, Failure> {
 fn settings(catalog: &Catalog, path: &Path) -> Option<Report> {
     let name = path.file_name()?.to_str()?;
     if matches!(name, "opencode.json" | "opencode.jsonc") && path.exists() {
-        return Some(about(catalog, &std::path::absolute(path).ok()?));
+        return Some(about(catalog, known(catalog, path).unwrap_or(path)));
     }
     let files = crate::settings::files(&catalog.project);
     let findings = atomic_registry::settings::findings(&files, []);
     let is_ours = name == "settings.json" && path.parent()?.ends_with(".atomic");
-    let of_it = |finding: &&Finding| is_same(&finding.path, path);
+    let real = path.canonicalize().ok();
+    let of_it = |finding: &&Finding| finding.path.canonicalize().ok() == real;
     is_ours.then(|| Report::of(findings.iter().filter(of_it)))
 }
 
@@ -97,12 +99,8 @@ fn workflow(catalog: &Catalog, text: &str) -> Result<Report, Failure> {
 
 /// A file that should hold a command, a skill or an agent.
 fn file(catalog: &Catalog, path: &Path) -> Result<Report, Failure> {
-    let wanted = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let is_it = |known: &PathBuf| is_same(known, &wanted);
-    let is_known = catalog.registry.files().any(is_it)
-        || catalog.registry.findings.iter().any(|finding| is_it(&finding.path));
-    if is_known {
-        return Ok(about(catalog, &wanted));
+    if let Some(known) = known(catalog, path) {
+        return Ok(about(catalog, known));
     }
     Err(Failure::Failed(if path.exists() {
         format!(
@@ -115,13 +113,20 @@ fn file(catalog: &Catalog, path: &Path) -> Result<Report, Failure> {
     }))
 }
 
-fn about(catalog: &Catalog, path: &Path) -> Report {
-    let of_it = |finding: &&Finding| is_same(&finding.path, path);
-    Report::of(catalog.registry.findings.iter().filter(of_it))
+/// A path as the registry knows it: written the same or, only when none is, leading there.
+fn known<'c>(catalog: &'c Catalog, path: &Path) -> Option<&'c Path> {
+    let findings = || catalog.registry.findings.iter().map(|finding| finding.path.as_path());
+    let all = || catalog.registry.files().map(PathBuf::as_path).chain(findings());
+    let wanted = std::path::absolute(path).ok()?;
+    all().find(|known| *known == wanted).or_else(|| {
+        let real = path.canonicalize().ok()?;
+        all().find(|known| known.canonicalize().is_ok_and(|known| known == real))
+    })
 }
 
-fn is_same(one: &Path, other: &Path) -> bool {
-    one == other || one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|o| o == one))
+fn about(catalog: &Catalog, path: &Path) -> Report {
+    let of_it = |finding: &&Finding| finding.path == path;
+    Report::of(catalog.registry.findings.iter().filter(of_it))
 }
 
 impl Report {

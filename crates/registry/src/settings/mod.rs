@@ -26,6 +26,7 @@ pub use table::{
 pub use value::{Kind, Value, WrongValue};
 
 use crate::finding::Finding;
+use crate::places;
 
 /// The name of a settings file in its folder.
 pub const FILE_NAME: &str = "settings.json";
@@ -64,18 +65,11 @@ impl Files {
     pub fn read(&self) -> Reading {
         let project = file::read(&self.project, Scope::Project);
         match &self.user {
-            Some(user) if !is_same(user, &self.project) => {
+            Some(user) if !places::is_same(user, &self.project) => {
                 project.over(file::read(user, Scope::User))
             }
             Some(_) | None => project,
         }
-    }
-}
-
-fn is_same(one: &Path, other: &Path) -> bool {
-    match (one.canonicalize(), other.canonicalize()) {
-        (Ok(one), Ok(other)) => one == other,
-        (Ok(_) | Err(_), _) => one == other,
     }
 }
 
