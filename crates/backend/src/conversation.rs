@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::pin::Pin;
 
 use atomic_event::{AgentName, Answer, BackendId, ConversationId, QuestionId, TurnEvent};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::BackendError;
+use crate::{BackendError, ToolRules};
 
 /// A future that can be held behind `dyn`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -31,6 +33,16 @@ pub trait Backend: Send + Sync {
         &self,
         request: OpenRequest,
     ) -> BoxFuture<'_, Result<Box<dyn Conversation>, BackendError>>;
+
+    /// The models that can be asked for here; none where any name will do.
+    fn models(&self) -> BoxFuture<'_, Result<Vec<ModelOffer>, BackendError>> {
+        Box::pin(async { Ok(vec![]) })
+    }
+
+    /// Ends every program that [rests](Conversation::rest). When it returns, they are gone.
+    fn end_resting(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
 }
 
 /// Turns that share context.
@@ -58,8 +70,19 @@ pub trait Conversation: Send + Sync {
     /// Lets the program summarise the conversation, so that it fills less of its window.
     fn compact(&self) -> BoxFuture<'_, Result<(), BackendError>>;
 
+    /// Uses another model from the next turn on.
+    fn set_model(&self, _model: String) -> BoxFuture<'_, Result<(), BackendError>> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// Ends the conversation. When it returns, every process it started is gone.
     fn close(self: Box<Self>) -> BoxFuture<'static, ()>;
+
+    /// Leaves the conversation for now: somebody may soon continue it. A program that is slow to
+    /// start may be kept running for that until [`Backend::end_resting`].
+    fn rest(self: Box<Self>) -> BoxFuture<'static, ()> {
+        self.close()
+    }
 }
 
 /// Who is to be talked to, and where.
@@ -77,6 +100,72 @@ pub struct OpenRequest {
     pub resume: Option<ConversationId>,
     /// Whether the agent may ask the user.
     pub questions: bool,
+    /// What it may use.
+    pub tools: ToolRules,
+    /// What the final text has to be, as JSON Schema. The backend asks for it in the way its program
+    /// knows; whether it got it is for the caller to check.
+    pub schema: Option<Value>,
+    /// The agents it may start as helpers, besides those its program finds itself.
+    pub helpers: Vec<Persona>,
+    /// What it takes over from the user and from the project.
+    pub inherit: Inherit,
     /// Marks every process of this conversation: `ATOMIC_STEP=<run>/<step>/<attempt>`.
     pub marker: String,
+}
+
+impl OpenRequest {
+    /// A new conversation with nothing special about it.
+    pub fn new(agent: impl Into<AgentName>, workspace: PathBuf, marker: String) -> Self {
+        Self {
+            agent: agent.into(),
+            system_prompt: String::new(),
+            model: None,
+            workspace,
+            resume: None,
+            questions: false,
+            tools: ToolRules::default(),
+            schema: None,
+            helpers: vec![],
+            inherit: Inherit::None,
+            marker,
+        }
+    }
+}
+
+/// An agent that another one may start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Persona {
+    /// What it is called.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// What it is told to be.
+    pub prompt: String,
+    /// What it may use.
+    pub tools: ToolRules,
+    /// The model it wants.
+    pub model: Option<String>,
+}
+
+/// What a conversation takes over from the settings of its program: hooks, MCP servers, agents,
+/// rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Inherit {
+    /// Everything the program finds by itself.
+    All,
+    /// What belongs to the project, and nothing of the user's.
+    Project,
+    /// Nothing.
+    #[default]
+    None,
+}
+
+/// A model that can be asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ModelOffer {
+    /// What to ask for.
+    pub name: String,
+    /// What the program says about it.
+    pub about: String,
 }

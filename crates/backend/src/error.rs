@@ -15,6 +15,18 @@ pub enum BackendError {
         /// What was looked for.
         program: PathBuf,
     },
+    /// The program is too old.
+    #[error("{backend}: {program} is version {found}, and {needed} or later is needed; update it")]
+    TooOld {
+        /// Which backend.
+        backend: BackendId,
+        /// The program.
+        program: PathBuf,
+        /// Its version.
+        found: String,
+        /// The oldest that will do.
+        needed: String,
+    },
     /// The program wants the user to log in.
     #[error("{backend} needs you to log in; run it once by hand and do so")]
     LoginNeeded {
@@ -28,6 +40,46 @@ pub enum BackendError {
         backend: BackendId,
         /// How long to wait, where it said so.
         retry_after_secs: Option<u64>,
+    },
+    /// What was paid for is used up.
+    #[error("{backend}: the quota of this account is used up: {message}")]
+    QuotaUsedUp {
+        /// Which backend.
+        backend: BackendId,
+        /// What the provider says, such as when it is renewed.
+        message: String,
+    },
+    /// The provider cannot be reached, or fails.
+    #[error("{backend}: the provider cannot be reached or is out of order: {message}")]
+    Unavailable {
+        /// Which backend.
+        backend: BackendId,
+        /// What happened.
+        message: String,
+    },
+    /// The model will not do what it was asked to.
+    #[error("{backend}: the model refuses the request: {message}")]
+    Refused {
+        /// Which backend.
+        backend: BackendId,
+        /// What it says.
+        message: String,
+    },
+    /// There is no such model, or not for this account.
+    #[error("{backend}: the model is not to be had: {message}; choose another one")]
+    ModelUnknown {
+        /// Which backend.
+        backend: BackendId,
+        /// What the provider says.
+        message: String,
+    },
+    /// The provider does not take the request.
+    #[error("{backend}: the provider does not take the request: {message}")]
+    Rejected {
+        /// Which backend.
+        backend: BackendId,
+        /// What it says.
+        message: String,
     },
     /// The provider cannot keep up.
     #[error("{backend}: the provider is overloaded; try again later")]
@@ -83,7 +135,13 @@ impl BackendError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotInstalled { .. } => "not_installed",
+            Self::TooOld { .. } => "too_old",
             Self::LoginNeeded { .. } => "login_needed",
+            Self::QuotaUsedUp { .. } => "quota",
+            Self::Unavailable { .. } => "unavailable",
+            Self::Refused { .. } => "refused",
+            Self::ModelUnknown { .. } => "model_unknown",
+            Self::Rejected { .. } => "rejected",
             Self::RateLimited { .. } => "rate_limited",
             Self::Overloaded { .. } => "overloaded",
             Self::ContextOverflow { .. } => "context_overflow",

@@ -4,10 +4,15 @@
 //! turns them into [`TurnEvent`](atomic_event::TurnEvent)s without IO, and `mod.rs` starts the
 //! program and moves bytes. [`guard`] stands between us and every process that is started.
 
+pub mod claude;
 mod conversation;
 mod error;
 pub mod guard;
 pub mod script;
+mod tools;
 
-pub use conversation::{Backend, BoxFuture, Conversation, OpenRequest, Turn};
+pub use conversation::{
+    Backend, BoxFuture, Conversation, Inherit, ModelOffer, OpenRequest, Persona, Turn,
+};
 pub use error::BackendError;
+pub use tools::{ToolRule, ToolRules};

@@ -7,6 +7,7 @@ mod failure;
 mod home;
 mod load;
 mod paint;
+mod programs;
 mod settings;
 mod shelf;
 mod show;

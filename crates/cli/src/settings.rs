@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use atomic_registry::settings::{
-    BACKEND, CHECK, Files, Kind, MAX_ATTEMPTS, MAX_COST, MAX_ITERATIONS, MAX_LAUNCHES,
-    MAX_REVIEW_ROUNDS, MAX_TOKENS, MODEL, ON_QUESTION, Origin, Problem, Reading, SCRIPT, SETTINGS,
-    Setting, Sourced, TIMEOUT, TURN_TIMEOUT, Value, Values, WORKERS, read, read_variables,
+    BACKEND, CHECK, Files, INHERIT, Kind, MAX_ATTEMPTS, MAX_COST, MAX_ITERATIONS, MAX_LAUNCHES,
+    MAX_REVIEW_ROUNDS, MAX_TOKENS, MODEL, ON_QUESTION, Origin, Problem, RETRY_WINDOW, Reading,
+    SANDBOX, SCRIPT, SETTINGS, Setting, Sourced, TIMEOUT, TRUST, TURN_TIMEOUT, Value, Values,
+    WORKERS, read, read_variables,
 };
-use atomic_runner::{OnQuestion, Settings};
+use atomic_runner::{Inherit, OnQuestion, Settings};
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
@@ -53,8 +54,11 @@ fn flag(setting: &'static Setting) -> Arg {
     let Setting { key, variable, flag, meaning, preset, kind, .. } = setting;
     let about = format!("{meaning} [default: {}]", preset.text());
     let is_list = *kind == Kind::Commands;
-    Arg::new(*key)
-        .long(*flag)
+    let mut arg = Arg::new(*key);
+    if *kind == Kind::Switch {
+        arg = arg.num_args(0..=1).require_equals(true).default_missing_value("true");
+    }
+    arg.long(*flag)
         .value_name(kind.placeholder())
         .value_parser(Parser(setting))
         .action(if is_list { ArgAction::Append } else { ArgAction::Set })
@@ -165,14 +169,26 @@ fn sound(reading: Reading) -> Result<Values, Failure> {
     Err(if is_usage { Failure::Usage(text) } else { Failure::Failed(text) })
 }
 
-/// The agent program.
-pub(crate) fn backend(values: &Values) -> &str {
-    values.text(&BACKEND).unwrap_or(BACKEND.preset.text())
+/// The agent program, when one was chosen. Whoever names a script wants it played.
+pub(crate) fn backend(values: &Values) -> Option<&str> {
+    let by_script = values.get(&SCRIPT).map(|_| "script");
+    values.text(&BACKEND).or(by_script)
 }
 
 /// The model.
 pub(crate) fn model(values: &Values) -> Option<String> {
     values.text(&MODEL).map(str::to_owned)
+}
+
+/// What agents take over: what was chosen, or else what is usual for what is run. Until a project
+/// is trusted, nothing.
+pub(crate) fn inherit(values: &Values, usual: Inherit) -> Inherit {
+    match (values.switch(&TRUST), values.text(&INHERIT)) {
+        (None | Some(false), _) | (_, Some("none")) => Inherit::None,
+        (Some(true), Some("all")) => Inherit::All,
+        (Some(true), Some("project")) => Inherit::Project,
+        (Some(true), _) => usual,
+    }
 }
 
 /// Changes what was set. `somebody` is whether a person can answer questions here.
@@ -194,6 +210,12 @@ pub(crate) fn apply(values: &Values, settings: &mut Settings, somebody: bool) {
     settings.timeout_secs = values.seconds(&TIMEOUT).or(settings.timeout_secs);
     settings.turn_timeout_secs =
         values.seconds(&TURN_TIMEOUT).unwrap_or(settings.turn_timeout_secs);
+    let program = &mut settings.program;
+    program.retry_window_secs = values.seconds(&RETRY_WINDOW).unwrap_or(program.retry_window_secs);
+    program.sandbox = values.switch(&SANDBOX).unwrap_or(program.sandbox);
+    if values.get(&TRUST).is_some() || values.get(&INHERIT).is_some() {
+        settings.inherit = inherit(values, Inherit::Project);
+    }
     settings.on_question = match (values.text(&ON_QUESTION), settings.on_question) {
         (Some("recommended"), _) | (None, OnQuestion::Recommended) => OnQuestion::Recommended,
         (Some("fail"), _) | (None, OnQuestion::Fail) => OnQuestion::Fail,

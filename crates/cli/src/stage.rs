@@ -1,35 +1,45 @@
 //! Putting together what a run acts with.
 
-use std::path::Path;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use atomic_backend::Backend;
+use atomic_backend::claude::{ClaudeBackend, ClaudeConfig};
 use atomic_backend::guard::Guard;
 use atomic_backend::script::{Script, ScriptBackend};
 use atomic_registry::Registry;
-use atomic_runner::{Clock, Stage};
+use atomic_runner::{Clock, Settings, Stage};
 use atomic_session::{Disk, RealDisk};
 
 use crate::commands::demo;
 use crate::failure::Failure;
 use crate::home;
+use crate::programs::{AGENTS, SearchPath};
 
 /// The disk all sessions are on.
 pub(crate) fn disk() -> Arc<dyn Disk> {
     Arc::new(RealDisk)
 }
 
-/// What a run with this backend acts with.
+/// What a run with this backend acts with; without one, with the first that is installed.
 pub(crate) fn stage(
-    backend: &str,
-    script: Option<&Path>,
+    backend: Option<&str>,
+    settings: &Settings,
+    project: &Path,
     registry: Arc<Registry>,
 ) -> Result<Stage, Failure> {
     let guard = Guard::from_current_exe();
     let disk = disk();
+    let programs = SearchPath::of_environment(project);
+    let backend = match backend {
+        Some(backend) => backend,
+        None => first_installed(&programs)?,
+    };
     Ok(Stage {
         clock: clock(),
-        backend: backend_by_name(backend, script, &guard)?,
+        backend: backend_by_name(backend, settings, &programs, &guard)?,
         registry,
         index: home::index(&disk),
         holder: holder(),
@@ -46,10 +56,20 @@ pub(crate) fn holder() -> String {
 
 fn backend_by_name(
     name: &str,
-    script: Option<&Path>,
+    settings: &Settings,
+    programs: &SearchPath,
     guard: &Guard,
 ) -> Result<Arc<dyn Backend>, Failure> {
-    match (name, script) {
+    match (name, settings.script.as_deref()) {
+        ("claude", _) => {
+            let config = ClaudeConfig {
+                program: program(programs, "claude")?,
+                sandbox: settings.program.sandbox || is_told_to_be_a_sandbox(),
+                retry_window: Duration::from_secs(settings.program.retry_window_secs),
+                starts: std::thread::available_parallelism().map_or(2, NonZeroUsize::get),
+            };
+            Ok(Arc::new(ClaudeBackend::new(config, guard.clone())))
+        }
         ("script", Some(path)) if path == Path::new(demo::EMBEDDED) => {
             Ok(Arc::new(ScriptBackend::new(demo::script()?, guard.clone())))
         }
@@ -61,9 +81,47 @@ fn backend_by_name(
                 .to_owned(),
         )),
         (other, _) => Err(Failure::Usage(format!(
-            "there is no backend `{other}` in this version; there is: script"
+            "there is no backend `{other}` in this version; there are: claude, script"
         ))),
     }
+}
+
+/// The first agent program that is installed.
+fn first_installed(programs: &SearchPath) -> Result<&'static str, Failure> {
+    let usable = AGENTS.iter().filter(|agent| agent.is_backend);
+    let installed = usable.clone().find(|agent| programs.find(agent.name).path.is_some());
+    if let Some(agent) = installed {
+        return Ok(agent.name);
+    }
+    let installs: Vec<String> = usable.map(|agent| format!("  {}", agent.install)).collect();
+    Err(Failure::Failed(format!(
+        "no agent program is installed. Install one:\n{}\nor see a run without any: atomic demo",
+        installs.join("\n")
+    )))
+}
+
+/// Where an agent program is. One that is part of the project is not run.
+fn program(programs: &SearchPath, name: &str) -> Result<PathBuf, Failure> {
+    let located = programs.find(name);
+    if let Some(path) = located.path {
+        return Ok(path);
+    }
+    let install = AGENTS.iter().find(|agent| agent.name == name).map_or("", |agent| agent.install);
+    Err(Failure::Failed(match located.in_project.first() {
+        Some(path) => format!(
+            "{name} is only in the project ({}), and nothing from there is run; install it \
+             elsewhere: {install}",
+            path.display()
+        ),
+        None => format!("{name} is not installed, or not in PATH; install it: {install}"),
+    }))
+}
+
+/// Whether the user has told Claude Code itself that this machine is a sandbox.
+fn is_told_to_be_a_sandbox() -> bool {
+    let is_on =
+        |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
+    is_on("IS_SANDBOX") || is_on("CLAUDE_CODE_BUBBLEWRAP")
 }
 
 #[cfg(not(feature = "failpoints"))]

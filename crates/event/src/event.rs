@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{
     AgentName, Answer, AnsweredBy, BackendId, ConversationId, How, NodeId, Patch, Question,
-    QuestionId, Report, SessionId, StepError, StepId, StepResult, WorkflowName,
+    QuestionId, Report, SessionId, StepError, StepId, StepResult, ToolCall, WorkflowName,
 };
 
 /// A point in time, written as RFC 3339 in UTC.
@@ -407,5 +407,20 @@ pub enum Delta {
         step: StepId,
         /// The piece.
         text: String,
+    },
+    /// More of what the agent is thinking.
+    Thought {
+        /// In which step.
+        step: StepId,
+        /// The piece.
+        text: String,
+    },
+    /// A tool is being used.
+    ToolBegan {
+        /// In which step.
+        step: StepId,
+        /// Which one, on what.
+        #[serde(flatten)]
+        call: ToolCall,
     },
 }

@@ -20,4 +20,6 @@ pub use event::{
 pub use id::{AgentName, BackendId, ConversationId, QuestionId, SessionId, WorkflowName};
 pub use intent::Intent;
 pub use question::{Answer, AnsweredBy, Choice, Question};
-pub use turn::{Report, Stop, ToolUse, TurnEvent, Usage};
+pub use turn::{
+    Helper, HelperState, Report, Stop, Todo, ToolCall, ToolUse, TurnEvent, Usage, Wait,
+};

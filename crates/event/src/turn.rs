@@ -13,6 +13,13 @@ pub enum TurnEvent {
         /// The piece.
         text: String,
     },
+    /// More of what the agent is thinking. Shown, not kept.
+    Thought {
+        /// The piece.
+        text: String,
+    },
+    /// A tool is being used; how it ended is reported. Shown, not kept.
+    ToolBegan(ToolCall),
     /// Something worth keeping happened.
     Reported(Report),
     /// The agent asks the user and waits.
@@ -53,6 +60,94 @@ pub enum Report {
     ToolUsed(ToolUse),
     /// Tokens were spent.
     Spent(Usage),
+    /// A helper that the agent has started came further.
+    Helper(Helper),
+    /// The agent's own list of what it means to do. It is not the run's task list.
+    Todos {
+        /// The list, in its order.
+        items: Vec<Todo>,
+    },
+    /// The conversation was summarised to make room.
+    Compacted {
+        /// How much it filled before, in tokens.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        before: Option<u64>,
+        /// How much it fills now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<u64>,
+    },
+    /// The provider is in trouble, and the program tries again by itself.
+    Waited(Wait),
+    /// Something the user should know, such as that another model has taken over.
+    Remarked {
+        /// What.
+        text: String,
+    },
+}
+
+/// A tool that is being used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ToolCall {
+    /// The tool, such as `write` or `shell`.
+    pub tool: String,
+    /// What it is used on, in a few words.
+    pub summary: String,
+    /// The helper that uses it, when the agent itself does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+}
+
+/// An agent that another agent has started inside its turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Helper {
+    /// The program's own name for it.
+    pub id: String,
+    /// Which persona, where it is known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub agent: String,
+    /// What it is to do, in a few words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub task: String,
+    /// How far it has come.
+    pub state: HelperState,
+    /// How many tools it has used.
+    #[serde(default)]
+    pub tools_used: u64,
+    /// How many tokens it has spent; they are part of the turn's.
+    #[serde(default)]
+    pub tokens: u64,
+}
+
+/// How far a helper has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HelperState {
+    /// It has begun.
+    Started,
+    /// It is done.
+    Finished,
+    /// It failed or was stopped.
+    Failed,
+}
+
+/// An entry of an agent's own list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Todo {
+    /// What is to be done.
+    pub content: String,
+    /// How far it is, in the program's own word, such as `pending`, `in_progress` or `completed`.
+    pub status: String,
+}
+
+/// A wait for the provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Wait {
+    /// The kind of trouble: the code the turn would fail with.
+    pub code: String,
+    /// Which try failed, from 1.
+    pub attempt: u64,
+    /// How long the program waits before the next, in milliseconds.
+    pub delay_ms: u64,
 }
 
 /// One use of one tool.
@@ -64,6 +159,16 @@ pub struct ToolUse {
     pub summary: String,
     /// Whether it succeeded.
     pub ok: bool,
+    /// The helper that used it, when the agent itself did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+}
+
+impl ToolUse {
+    /// A tool the agent itself used.
+    pub fn new(tool: impl Into<String>, summary: impl Into<String>, ok: bool) -> Self {
+        Self { tool: tool.into(), summary: summary.into(), ok, by: None }
+    }
 }
 
 /// Tokens spent, and money where the backend knows it.

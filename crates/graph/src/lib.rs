@@ -29,4 +29,5 @@ pub use machine::{Effect, Input, Machine, Misfit, Start};
 pub use outcome::{Goto, How, Patch, Signal, StepError, StepResult, code};
 pub use program::Program;
 pub use reduce::Reducer;
+pub use schema::Schema;
 pub use state::State;

@@ -14,16 +14,24 @@ pub(crate) struct Schemas {
 
 /// A schema, ready to check values.
 #[derive(Debug)]
-pub(crate) struct Schema(jsonschema::Validator);
+pub struct Schema(jsonschema::Validator);
 
 impl Schema {
     /// Reads a schema; the error says what is wrong with it.
-    pub(crate) fn read(schema: &Value) -> Result<Self, String> {
+    ///
+    /// # Errors
+    ///
+    /// When it is no JSON Schema.
+    pub fn read(schema: &Value) -> Result<Self, String> {
         jsonschema::validator_for(schema).map(Self).map_err(|error| error.to_string())
     }
 
     /// Checks a value; the error names the first place that does not fit.
-    pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
+    ///
+    /// # Errors
+    ///
+    /// When the value does not fit.
+    pub fn check(&self, value: &Value) -> Result<(), String> {
         self.0.validate(value).map_err(|error| {
             let place = error.instance_path().to_string();
             // A whole state would drown what is wrong with it.

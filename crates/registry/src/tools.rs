@@ -104,6 +104,22 @@ pub fn find(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(is_ours).or_else(|| TOOLS.iter().find(is_any))
 }
 
+/// What a backend calls the tool that a name means, and the rule behind the name; nothing when it
+/// has no such tool. The tools of MCP servers have the same name everywhere.
+pub fn on<'n>(backend: &str, name: &'n str) -> Option<(String, Option<&'n str>)> {
+    let rule = name.strip_suffix(')').and_then(|open| open.split_once('(')).map(|(_, rule)| rule);
+    let own = match find(name) {
+        None => Some(without_rule(name)),
+        Some(tool) => match backend {
+            "claude" => tool.claude,
+            "opencode" => tool.opencode,
+            "copilot" => tool.copilot,
+            _ => Some(tool.name),
+        },
+    };
+    own.map(|own| (own.to_owned(), rule))
+}
+
 /// A tool that no backend has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownTool {
@@ -150,6 +166,21 @@ mod tests {
         ] {
             assert_eq!(find(name).map(|tool| tool.name), Some(ours), "{name}");
         }
+    }
+
+    #[test]
+    fn each_backend_has_its_own_names() {
+        let on = |backend, name| {
+            super::on(backend, name).map(|(own, rule)| match rule {
+                Some(rule) => format!("{own} {rule}"),
+                None => own,
+            })
+        };
+        assert_eq!(on("claude", "shell(git:*)").as_deref(), Some("Bash git:*"));
+        assert_eq!(on("copilot", "Read").as_deref(), Some("view"));
+        assert_eq!(on("claude", "sql"), None);
+        assert_eq!(on("claude", "mcp__a__b").as_deref(), Some("mcp__a__b"));
+        assert_eq!(on("script", "Bash").as_deref(), Some("bash"));
     }
 
     /// What is to be mapped from one backend to another must not be open to doubt.

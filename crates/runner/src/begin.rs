@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use atomic_backend::ToolRules;
 use atomic_event::{AgentName, Event, How, Question, Started, StepError, StepId, StepResult};
 use atomic_graph::Start;
 use atomic_workflow::{
     Action, AgentAction, ContextAction, ContextMonitor, Entry, Function, Text, render, render_shell,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::entities::Script;
 use crate::perform::{AgentJob, Job, Parse, Task};
@@ -165,7 +166,7 @@ impl Run {
     fn entry_job(&self, step: &StepId, how: How, entry: &Entry) -> Result<AgentJob, StepError> {
         let view = self.machine.view(step).unwrap_or_default();
         let args = self.text(step, &view, &entry.args)?;
-        let Script { name, prompt, model } = self.entry(entry.kind, &entry.name, &args)?;
+        let Script { name, prompt, model, tools } = self.entry(entry.kind, &entry.name, &args)?;
         // Braces in somebody's prompt are not ours to fill.
         let action = AgentAction {
             instructions: Some(String::new()),
@@ -173,7 +174,8 @@ impl Run {
             ..AgentAction::new(name.as_str(), Text::Verbatim(prompt))
         };
         let job = self.agent_job(step, how, &action)?;
-        Ok(AgentJob { model, ..job })
+        // Skills and commands are written to send others looking.
+        Ok(AgentJob { model, tools, helpers: self.helpers(), ..job })
     }
 
     /// A conversation answers one at a time: an agent that comes while its lane's is in use has
@@ -246,10 +248,16 @@ impl Run {
         action: &AgentAction,
     ) -> Result<AgentJob, StepError> {
         let state = self.machine.view(step).unwrap_or_default();
-        let Script { name, prompt: system_prompt, model } = match &action.instructions {
-            Some(own) => Script { name: action.agent.clone(), prompt: own.clone(), model: None },
+        let Script { name, prompt: system_prompt, model, tools } = match &action.instructions {
+            Some(own) => Script {
+                name: action.agent.clone(),
+                prompt: own.clone(),
+                model: None,
+                tools: ToolRules::default(),
+            },
             None => self.persona(action.agent.as_str())?,
         };
+        let schema = self.machine.node(step).and_then(|node| node.output_schema.clone());
         let parse = match action.parse.as_ref().map(|id| (id, self.workflow.functions.find(id))) {
             None => None,
             Some((_, Some(Function::Parse(parse)))) => Some(Parse(Arc::clone(parse))),
@@ -269,9 +277,17 @@ impl Run {
             resume: if how == How::Continued { open } else { shared },
             how,
             answers: self.book.answers(step),
+            schema: schema.filter(|schema| parse.is_none() && wants_structure(schema)),
+            tools,
+            helpers: vec![],
             parse,
         })
     }
+}
+
+/// Whether a text would not do.
+fn wants_structure(schema: &Value) -> bool {
+    schema.get("type").and_then(Value::as_str).is_some_and(|kind| kind == "object")
 }
 
 /// Whether nothing happens outside the run, and nobody waits for it.

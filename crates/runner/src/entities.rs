@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use atomic_backend::{Persona, ToolRule, ToolRules};
 use atomic_event::{AgentName, StepError};
-use atomic_registry::{Entity, Kind, Prompt, Scope, arguments};
+use atomic_registry::{Entity, Kind, Prompt, Scope, arguments, tools};
 use atomic_workflow::EntryKind;
 
 use crate::run::Run;
@@ -16,6 +17,8 @@ pub(crate) struct Script {
     pub(crate) prompt: String,
     /// The model it wants here, when it wants one.
     pub(crate) model: Option<String>,
+    /// What it may use here.
+    pub(crate) tools: ToolRules,
 }
 
 impl Run {
@@ -23,7 +26,8 @@ impl Run {
     pub(crate) fn persona(&self, name: &str) -> Result<Script, StepError> {
         let entity = self.entity(Kind::Agent, name)?;
         let name = AgentName::from(entity.name.as_str());
-        Ok(Script { name, prompt: self.prompt_of(entity)?, model: self.model_of(entity) })
+        let (prompt, model) = (self.prompt_of(entity)?, self.model_of(entity));
+        Ok(Script { name, prompt, model, tools: self.tools_of(entity) })
     }
 
     /// What an agent is told to do by a skill or a command.
@@ -44,7 +48,35 @@ impl Run {
             prompt = format!("The files this skill names are in {}\n\n{prompt}", folder.display());
         }
         let name = AgentName::from(entity.name.as_str());
-        Ok(Script { name, prompt, model: self.model_of(entity) })
+        let (model, tools) = (self.model_of(entity), self.tools_of(entity));
+        Ok(Script { name, prompt, model, tools })
+    }
+
+    /// Every agent there is, for one that may start others. One that cannot be read is not there.
+    pub(crate) fn helpers(&self) -> Vec<Persona> {
+        let agents = self.stage.registry.all().filter(|entity| entity.kind == Kind::Agent);
+        let persona = |entity: &Entity| {
+            Some(Persona {
+                name: entity.name.clone(),
+                description: entity.description.clone(),
+                prompt: self.prompt_of(entity).ok()?,
+                tools: self.tools_of(entity),
+                model: self.model_of(entity),
+            })
+        };
+        agents.filter(|entity| !entity.hidden).filter_map(persona).collect()
+    }
+
+    fn tools_of(&self, entity: &Entity) -> ToolRules {
+        let backend = self.stage.backend.id();
+        let rules = |names: &[String]| {
+            let named = names.iter().filter_map(|name| tools::on(backend.as_str(), name));
+            named.map(|(tool, uses)| ToolRule::new(&tool, uses)).collect()
+        };
+        ToolRules {
+            only: entity.tools.only.as_deref().map(rules),
+            without: rules(&entity.tools.without),
+        }
     }
 
     fn entity(&self, kind: Kind, name: &str) -> Result<&Entity, StepError> {

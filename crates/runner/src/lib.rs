@@ -30,6 +30,7 @@ mod stream;
 mod task_file;
 mod timer;
 
+pub use atomic_backend::Inherit;
 pub use certificate::{planned, refuse_too_many};
 pub use fork::{Fork, ForkRequest, ForkTools, SetKey, fork};
 pub use front::{Show, Shown};
@@ -37,6 +38,6 @@ pub use gates::found_gates;
 pub use prompt::{PromptError, read_prompt};
 pub use resume::ResumeOptions;
 pub use run::{Ended, Outcome, Run, RunError, StartRequest};
-pub use settings::{OnQuestion, Settings};
+pub use settings::{OnQuestion, ProgramSettings, Settings};
 pub use stage::{Clock, Stage, SystemClock};
 pub use stream::StreamMode;

@@ -240,6 +240,7 @@ impl Run {
         let outcome = self.carry_on(&mut intents).await;
         // After an error there may still be somebody at work.
         self.stop_all().await;
+        self.stage.backend.end_resting().await;
         let outcome = outcome?;
         self.project_all()?;
         let (session, dir) = (self.created.session.clone(), self.session.dir().to_owned());

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use atomic_backend::Inherit;
 use atomic_workflow::Limits;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,27 @@ pub struct Settings {
     pub timeout_secs: Option<u64>,
     /// The longest time for one turn or one check, in seconds.
     pub turn_timeout_secs: u64,
+    /// What agents take over from the user's and the project's own settings of their program.
+    pub inherit: Inherit,
+    /// How to use the agent program.
+    #[serde(flatten)]
+    pub program: ProgramSettings,
+}
+
+/// How to use an agent program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ProgramSettings {
+    /// How long it may try again by itself when its provider is in trouble, in seconds.
+    pub retry_window_secs: u64,
+    /// Whether this machine may be harmed.
+    pub sandbox: bool,
+}
+
+impl Default for ProgramSettings {
+    fn default() -> Self {
+        Self { retry_window_secs: 120, sandbox: false }
+    }
 }
 
 impl Default for Settings {
@@ -44,6 +66,8 @@ impl Default for Settings {
             script: None,
             timeout_secs: None,
             turn_timeout_secs: 30 * 60,
+            inherit: Inherit::None,
+            program: ProgramSettings::default(),
         }
     }
 }

@@ -94,7 +94,8 @@ impl ScriptBackend {
             }
         };
         let (script, guard) = (self.script.clone(), self.guard.clone());
-        let shared = Shared { id, request, script, guard, current: Mutex::default() };
+        let model = Mutex::new(request.model.clone());
+        let shared = Shared { id, request, model, script, guard, current: Mutex::default() };
         Ok(ScriptConversation { shared: Arc::new(shared), task: Mutex::default() })
     }
 }
@@ -120,6 +121,8 @@ impl Backend for ScriptBackend {
 struct Shared {
     id: ConversationId,
     request: OpenRequest,
+    /// The model from the next turn on.
+    model: Mutex<Option<String>>,
     script: Script,
     guard: Guard,
     current: Mutex<Option<Current>>,
@@ -169,8 +172,9 @@ impl ScriptConversation {
             }
             *current = Some(Current { interrupt: Arc::clone(&interrupt), asked: None });
         }
-        let request = &self.shared.request;
-        let turn = self.shared.script.turn_for(request, &self.shared.id, prompt);
+        let model = lock(&self.shared.model).clone();
+        let request = OpenRequest { model, ..self.shared.request.clone() };
+        let turn = self.shared.script.turn_for(&request, &self.shared.id, prompt);
         let (sender, receiver) = mpsc::channel(EVENTS);
         let task = perform(Arc::clone(&self.shared), turn, sender, interrupt);
         *lock(&self.task) = Some(tokio::spawn(task));
@@ -209,6 +213,11 @@ impl Conversation for ScriptConversation {
 
     /// Canned turns have no context that could be too large.
     fn compact(&self) -> BoxFuture<'_, Result<(), BackendError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn set_model(&self, model: String) -> BoxFuture<'_, Result<(), BackendError>> {
+        *lock(&self.shared.model) = Some(model);
         Box::pin(async { Ok(()) })
     }
 

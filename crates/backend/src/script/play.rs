@@ -150,7 +150,7 @@ impl Player {
     }
 
     async fn used(&self, tool: &str, summary: String, ok: bool) -> Result<(), Stop> {
-        self.report(Report::ToolUsed(ToolUse { tool: tool.to_owned(), summary, ok })).await
+        self.report(Report::ToolUsed(ToolUse::new(tool, summary, ok))).await
     }
 
     async fn report(&self, report: Report) -> Result<(), Stop> {

@@ -41,15 +41,7 @@ fn toml(text: &str) -> ScriptBackend {
 }
 
 fn request(workspace: &Path) -> OpenRequest {
-    OpenRequest {
-        agent: AgentName::from("worker"),
-        system_prompt: String::new(),
-        model: None,
-        workspace: workspace.to_owned(),
-        resume: None,
-        questions: false,
-        marker: "run/step/1".to_owned(),
-    }
+    OpenRequest::new("worker", workspace.to_owned(), "run/step/1".to_owned())
 }
 
 async fn events(conversation: &dyn Conversation, prompt: &str) -> Vec<TurnEvent> {

@@ -19,7 +19,14 @@ pub(crate) fn config(command: Option<&ConfigCommand>) -> Result<ExitCode, Failur
         Some(ConfigCommand::List { json }) => list(&project, *json)?,
         Some(ConfigCommand::Get { key, json }) => get(&project, known(key)?, *json)?,
         Some(ConfigCommand::Set { key, value, place }) => {
-            set(&project, known(key)?, value, place.scope())?;
+            let setting = known(key)?;
+            if setting.users_word && place.scope() == Scope::Project {
+                return Err(Failure::Usage(format!(
+                    "`{key}` is not taken from a project's file, which could vouch for itself; set \
+                     it for yourself with --user"
+                )));
+            }
+            set(&project, setting, value, place.scope())?;
         }
         Some(ConfigCommand::Unset { key, place }) => unset(&project, key, place.scope())?,
     }

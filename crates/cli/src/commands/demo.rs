@@ -74,12 +74,12 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
     if args.output.verbose {
         catalog::count(&registry);
     }
-    let stage = stage::stage("script", Some(&script), registry)?;
+    let mut wanted = Settings { script: Some(script), ..Settings::default() };
+    let stage = stage::stage(Some("script"), &wanted, Path::new("/"), registry)?;
     let workspace = make_folder(args.dir.as_deref())?;
     if !args.output.for_programs() {
         introduce(&workspace);
     }
-    let mut wanted = Settings { script: Some(script), ..Settings::default() };
     // The same for everybody: neither files nor variables change the demo.
     settings::apply(&Values::default(), &mut wanted, somebody_is_there(&args.output));
     let request = StartRequest {
@@ -117,8 +117,8 @@ fn conclude(workspace: &Path, session: &Path, outcome: &Outcome) {
     }
     paint::line(&format!("The session:  {}", session.display()));
     paint::line("  tasks.json, progress.txt and journal.jsonl there say what happened");
-    paint::line("\nThe same with a real agent, once its backend is in your version:");
-    paint::line(&format!("  atomic run ralph \"{PROMPT}\" --backend <name>"));
+    paint::line("\nThe same with a real agent:");
+    paint::line(&format!("  atomic run ralph \"{PROMPT}\" --backend claude"));
 }
 
 /// Stops with a clear word when a program is missing.

@@ -33,8 +33,8 @@ pub(crate) fn resume_in(
     settings::apply(&given, &mut known, somebody);
     let catalog = Catalog::of(&created.workspace);
     catalog.introduce(output.verbose);
-    let (backend, script) = (created.backend.as_str(), known.script.as_deref());
-    let stage = stage::stage(backend, script, catalog.registry)?;
+    let backend = Some(created.backend.as_str());
+    let stage = stage::stage(backend, &known, &created.workspace, catalog.registry)?;
     let options = ResumeOptions { instruction, streams: output.modes() };
     let find = |_: &str| load::workflow_of(&created);
     let adjust = |kept: &mut Settings| settings::apply(&given, kept, somebody);

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use atomic_event::Intent;
-use atomic_runner::{Ended, Run, Settings, Show, StartRequest, read_prompt};
+use atomic_runner::{Ended, Inherit, Run, Settings, Show, StartRequest, read_prompt};
 use atomic_workflow::Workflow;
 use atomic_workflow::descriptor::author_words;
 use tokio::signal::unix::{SignalKind, signal};
@@ -34,8 +34,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         return plan(&workflow, &args.prompt, &wanted);
     }
     let prompt = read_prompt(&args.prompt, &workspace, &workflow.name)?;
-    let stage =
-        stage::stage(settings::backend(&given), wanted.script.as_deref(), catalog.registry)?;
+    wanted.inherit = settings::inherit(&given, Inherit::Project);
+    let backend = settings::backend(&given);
+    let stage = stage::stage(backend, &wanted, &workspace, catalog.registry)?;
     let model = settings::model(&given);
     let request = StartRequest { workflow, prompt, workspace, model, settings: wanted };
     let ended = see_through(&args.output, || {

@@ -3,7 +3,8 @@
 use std::io;
 
 use atomic_event::{
-    Certified, Delta, Ending, Envelope, Event, How, Moment, Report, Started, StepId, Timer,
+    Certified, Delta, Ending, Envelope, Event, Helper, HelperState, How, Moment, Report, Started,
+    StepId, Timer,
 };
 
 use super::{FrontEnd, proper_name, question_text, write_line};
@@ -64,7 +65,23 @@ pub(super) fn describe(event: &Event) -> String {
             Report::ToolUsed(tool) if !tool.ok => {
                 format!("  {}: {} {} failed", name(step), tool.tool, tool.summary)
             }
-            Report::ToolUsed(_) | Report::Said { .. } | Report::Spent(_) => String::new(),
+            Report::Waited(wait) => {
+                let seconds = wait.delay_ms.div_ceil(1_000);
+                format!(
+                    "  {}: {} (try {}); the program tries again in {seconds} s",
+                    name(step),
+                    wait.code.replace('_', " "),
+                    wait.attempt
+                )
+            }
+            Report::Helper(helper) => format!("  {}: {}", name(step), helper_line(helper)),
+            Report::Compacted { .. } => {
+                format!("  {}: the conversation was summarised", name(step))
+            }
+            Report::Remarked { text } => format!("  {}: {text}", name(step)),
+            Report::ToolUsed(_) | Report::Said { .. } | Report::Spent(_) | Report::Todos { .. } => {
+                String::new()
+            }
         },
         Event::StepFinished { step, result, .. } => {
             let field = |name: &str| result.output.get(name).and_then(|v| v.as_str());
@@ -112,6 +129,17 @@ pub(super) fn describe(event: &Event) -> String {
         | Event::AnswerDelivered { .. }
         | Event::StatePatched { .. }
         | Event::Unknown(_) => String::new(),
+    }
+}
+
+fn helper_line(helper: &Helper) -> String {
+    let who = if helper.agent.is_empty() { "a helper" } else { &helper.agent };
+    match helper.state {
+        HelperState::Started => format!("{who} begins: {}", helper.task),
+        HelperState::Finished => {
+            format!("{who} is done: {} ({} tools)", helper.task, helper.tools_used)
+        }
+        HelperState::Failed => format!("{who} failed: {}", helper.task),
     }
 }
 

@@ -134,9 +134,11 @@ fn json(value: &Value) -> String {
                 .collect();
             format!("[{}]", texts.join(", "))
         }
-        Value::Text(_) | Value::Number(_) | Value::Money(_) | Value::Seconds(_) => {
-            value.to_json().to_string()
-        }
+        Value::Text(_)
+        | Value::Number(_)
+        | Value::Money(_)
+        | Value::Seconds(_)
+        | Value::Switch(_) => value.to_json().to_string(),
     }
 }
 

@@ -156,6 +156,12 @@ pub(super) fn read(path: &Path, scope: Scope) -> Reading {
         }
         let (start, end) = (property.value.start(), property.value.end());
         match setting.parse_json(&property.value, text.get(start..end).unwrap_or_default()) {
+            Ok(_) if setting.users_word && scope == Scope::Project => {
+                let message =
+                    format!("`{name}` is not taken from here: no project vouches for itself");
+                let remedy = format!("remove it, and run `atomic config set --user {name} …`");
+                warnings.add(|| Problem::new(at(property.start()), message, remedy));
+            }
             Ok(value) => {
                 let (line, _) = line_and_column(text, property.start());
                 let origin = Origin::File { scope, path: path.to_owned(), line };

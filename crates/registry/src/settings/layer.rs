@@ -140,6 +140,11 @@ impl Values {
         if let Value::Seconds(seconds) = self.get(setting)?.value { Some(seconds) } else { None }
     }
 
+    /// Whether something is on.
+    pub fn switch(&self, setting: &Setting) -> Option<bool> {
+        if let Value::Switch(on) = self.get(setting)?.value { Some(on) } else { None }
+    }
+
     /// Several texts.
     pub fn list(&self, setting: &Setting) -> Option<&[String]> {
         if let Value::List(texts) = &self.get(setting)?.value { Some(texts) } else { None }

@@ -81,6 +81,9 @@ fn section(setting: &Setting) -> String {
     if setting.kind == Kind::Commands {
         text.push_str("- the variable holds one command; an empty list in a file: none at all\n");
     }
+    if setting.users_word {
+        text.push_str("- not taken from the project's file: a project cannot vouch for itself\n");
+    }
     if setting.only_at_start {
         text.push_str("- only for `atomic run`: a session keeps it\n");
     }
@@ -105,7 +108,7 @@ pub fn template() -> String {
 {
 "
     .to_owned();
-    for setting in SETTINGS {
+    for setting in SETTINGS.iter().filter(|setting| !setting.users_word) {
         let meaning = match setting.kind {
             Kind::Choice(_) => format!("{}: {}", setting.meaning, setting.kind.words()),
             Kind::Text
@@ -113,7 +116,8 @@ pub fn template() -> String {
             | Kind::Number { .. }
             | Kind::Money
             | Kind::Time
-            | Kind::Commands => setting.meaning.to_owned(),
+            | Kind::Commands
+            | Kind::Switch => setting.meaning.to_owned(),
         };
         let line = match setting.preset {
             Preset::Value(preset) => format!("\"{}\": {},", setting.key, shown(setting, preset)),

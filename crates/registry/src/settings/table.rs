@@ -22,6 +22,8 @@ pub struct Setting {
     pub meaning: &'static str,
     /// Whether a session keeps it from its start to its end.
     pub only_at_start: bool,
+    /// Whether only the user can say it: what a project says about itself does not count.
+    pub users_word: bool,
 }
 
 /// What holds when nobody sets something.
@@ -50,11 +52,15 @@ pub static BACKEND: Setting = Setting {
     key: "backend",
     variable: "ATOMIC_BACKEND",
     flag: "backend",
-    kind: Kind::Choice(&[("script", "Plays canned turns from a file: no model, no account")]),
-    preset: Preset::Value("script"),
-    example: "script",
+    kind: Kind::Choice(&[
+        ("claude", "Claude Code"),
+        ("script", "Plays canned turns from a file: no model, no account"),
+    ]),
+    preset: Preset::Words("`script` when a script is given, else the first that is installed"),
+    example: "claude",
     meaning: "The agent program that does the work",
     only_at_start: true,
+    users_word: false,
 };
 
 /// The model.
@@ -67,6 +73,7 @@ pub static MODEL: Setting = Setting {
     example: "sonnet",
     meaning: "The model to use",
     only_at_start: true,
+    users_word: false,
 };
 
 /// The file of canned turns.
@@ -79,6 +86,7 @@ pub static SCRIPT: Setting = Setting {
     example: "turns.toml",
     meaning: "File of canned turns, for the backend `script`",
     only_at_start: false,
+    users_word: false,
 };
 
 /// How many agents at once.
@@ -91,6 +99,7 @@ pub static WORKERS: Setting = Setting {
     example: "8",
     meaning: "How many agents at once",
     only_at_start: false,
+    users_word: false,
 };
 
 /// The checks.
@@ -103,6 +112,7 @@ pub static CHECK: Setting = Setting {
     example: "cargo test",
     meaning: "Command that checks the result; may be given several times",
     only_at_start: false,
+    users_word: false,
 };
 
 /// What becomes of a question.
@@ -119,6 +129,7 @@ pub static ON_QUESTION: Setting = Setting {
     example: "recommended",
     meaning: "What to do with a question",
     only_at_start: false,
+    users_word: false,
 };
 
 /// Most starts of a worker.
@@ -131,6 +142,7 @@ pub static MAX_ITERATIONS: Setting = Setting {
     example: "200",
     meaning: "Most starts of a worker",
     only_at_start: false,
+    users_word: false,
 };
 
 /// Most attempts at one task.
@@ -143,6 +155,7 @@ pub static MAX_ATTEMPTS: Setting = Setting {
     example: "2",
     meaning: "Most attempts at one task",
     only_at_start: false,
+    users_word: false,
 };
 
 /// Most reviews.
@@ -155,6 +168,7 @@ pub static MAX_REVIEW_ROUNDS: Setting = Setting {
     example: "5",
     meaning: "Most reviews",
     only_at_start: false,
+    users_word: false,
 };
 
 /// Most money.
@@ -167,6 +181,7 @@ pub static MAX_COST: Setting = Setting {
     example: "20",
     meaning: "Most money to spend, in US dollars",
     only_at_start: false,
+    users_word: false,
 };
 
 /// Most tokens.
@@ -179,6 +194,7 @@ pub static MAX_TOKENS: Setting = Setting {
     example: "5000000",
     meaning: "Most tokens to spend",
     only_at_start: false,
+    users_word: false,
 };
 
 /// Most launches.
@@ -191,6 +207,7 @@ pub static MAX_LAUNCHES: Setting = Setting {
     example: "200",
     meaning: "Most launches of an agent",
     only_at_start: false,
+    users_word: false,
 };
 
 /// Longest time for the run.
@@ -203,6 +220,7 @@ pub static TIMEOUT: Setting = Setting {
     example: "8h",
     meaning: "Longest time for the whole run, such as 90s, 30m or 8h",
     only_at_start: false,
+    users_word: false,
 };
 
 /// Longest time for a turn.
@@ -215,6 +233,63 @@ pub static TURN_TIMEOUT: Setting = Setting {
     example: "1h",
     meaning: "Longest time for one turn or check",
     only_at_start: false,
+    users_word: false,
+};
+
+/// How long an agent program may try again by itself.
+pub static RETRY_WINDOW: Setting = Setting {
+    key: "retry_window",
+    variable: "ATOMIC_RETRY_WINDOW",
+    flag: "retry-window",
+    kind: Kind::Time,
+    preset: Preset::Value("2m"),
+    example: "10m",
+    meaning: "How long an agent program may try again by itself when its provider is in trouble",
+    only_at_start: false,
+    users_word: false,
+};
+
+/// What agents take over.
+pub static INHERIT: Setting = Setting {
+    key: "inherit",
+    variable: "ATOMIC_INHERIT",
+    flag: "inherit",
+    kind: Kind::Choice(&[
+        ("all", "Everything the agent program finds by itself, the user's own included"),
+        ("project", "The project's settings, hooks, MCP servers and rules, nothing of the user's"),
+        ("none", "Nothing"),
+    ]),
+    preset: Preset::Words("project, for `-p` all; none in a folder that is not trusted"),
+    example: "none",
+    meaning: "What agents take over from the settings of their program",
+    only_at_start: false,
+    users_word: false,
+};
+
+/// Whether what is in the project may be run.
+pub static TRUST: Setting = Setting {
+    key: "trust",
+    variable: "ATOMIC_TRUST",
+    flag: "trust",
+    kind: Kind::Switch,
+    preset: Preset::Value("false"),
+    example: "true",
+    meaning: "Trust the project: its own hooks and MCP servers may run",
+    only_at_start: false,
+    users_word: true,
+};
+
+/// Whether the machine may be harmed.
+pub static SANDBOX: Setting = Setting {
+    key: "sandbox",
+    variable: "ATOMIC_SANDBOX",
+    flag: "sandbox",
+    kind: Kind::Switch,
+    preset: Preset::Value("false"),
+    example: "true",
+    meaning: "This machine is a sandbox: agents may work unasked also for root",
+    only_at_start: false,
+    users_word: true,
 };
 
 /// Every setting, in the order in which they are shown.
@@ -233,6 +308,10 @@ pub static SETTINGS: &[&Setting] = &[
     &MAX_LAUNCHES,
     &TIMEOUT,
     &TURN_TIMEOUT,
+    &RETRY_WINDOW,
+    &INHERIT,
+    &TRUST,
+    &SANDBOX,
 ];
 
 /// An environment variable that is no setting.

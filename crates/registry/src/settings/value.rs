@@ -29,6 +29,8 @@ pub enum Kind {
     Choice(&'static [(&'static str, &'static str)]),
     /// Commands for the shell.
     Commands,
+    /// On or off.
+    Switch,
 }
 
 impl Kind {
@@ -42,6 +44,7 @@ impl Kind {
             Self::Time => "TIME",
             Self::Choice(_) => "CHOICE",
             Self::Commands => "COMMAND",
+            Self::Switch => "true|false",
         }
     }
 
@@ -56,6 +59,7 @@ impl Kind {
             Self::Time => "a time from 1s to ten years (`s`, `m`, `h`)".to_owned(),
             Self::Choice(choices) => listed(choices, "or"),
             Self::Commands => "commands".to_owned(),
+            Self::Switch => "`true` or `false`".to_owned(),
         }
     }
 }
@@ -82,6 +86,8 @@ pub enum Value {
     Seconds(u64),
     /// Several texts.
     List(Vec<String>),
+    /// On or off.
+    Switch(bool),
 }
 
 /// As it is typed; several texts one a line.
@@ -95,6 +101,7 @@ impl fmt::Display for Value {
             Self::Seconds(seconds) if seconds % 60 == 0 => write!(f, "{}m", seconds / 60),
             Self::Seconds(seconds) => write!(f, "{seconds}s"),
             Self::List(texts) => f.write_str(&texts.join("\n")),
+            Self::Switch(on) => write!(f, "{on}"),
         }
     }
 }
@@ -109,6 +116,7 @@ impl Value {
             Self::Money(amount) => serde_json::from_str(&amount.to_string()).unwrap_or_default(),
             Self::Seconds(_) => self.to_string().into(),
             Self::List(texts) => texts.clone().into(),
+            Self::Switch(on) => (*on).into(),
         }
     }
 }
@@ -143,6 +151,11 @@ impl Setting {
                 Some((name, _)) => Ok(Value::Text((*name).to_owned())),
                 None => Err(self.wrong(text)),
             },
+            Kind::Switch => match text {
+                "true" | "1" | "yes" | "on" => Ok(Value::Switch(true)),
+                "false" | "0" | "no" | "off" => Ok(Value::Switch(false)),
+                _ => Err(self.wrong(text)),
+            },
         }
     }
 
@@ -167,13 +180,16 @@ impl Setting {
             (Kind::Number { .. } | Kind::Money | Kind::Time, ast::Value::NumberLit(number)) => {
                 self.parse(number.value)
             }
+            (Kind::Switch, ast::Value::BooleanLit(on)) => Ok(Value::Switch(on.value)),
             (kind, value) => {
                 let mut wrong = self.wrong(source);
                 let is_text = value.as_string_lit().is_some();
                 wrong.remedy.push_str(match kind {
-                    Kind::Number { .. } | Kind::Money if is_text => ", without quotes",
+                    Kind::Number { .. } | Kind::Money | Kind::Switch if is_text => {
+                        ", without quotes"
+                    }
                     Kind::Text | Kind::Path | Kind::Choice(_) | Kind::Time => ", in quotes",
-                    Kind::Number { .. } | Kind::Money | Kind::Commands => "",
+                    Kind::Number { .. } | Kind::Money | Kind::Commands | Kind::Switch => "",
                 });
                 Err(wrong)
             }
@@ -221,6 +237,7 @@ impl Setting {
             Kind::Time => ("length of time", "write 90s, 30m or 8h".to_owned()),
             Kind::Choice(choices) => ("choice", format!("write {}", listed(choices, "or"))),
             Kind::Commands => ("list of commands", format!("write [\"{}\"]", self.example)),
+            Kind::Switch => ("switch", "write true or false".to_owned()),
         };
         let mut problem = format!("`{}` is no {noun}", shortened(text));
         if let Kind::Choice(choices) = self.kind

@@ -245,7 +245,8 @@ fn the_file_of_init_sets_nothing_and_every_line_of_it_can_be_used() {
     let tree = project(&lines.join("\n"));
     let reading = files(&tree).read();
     assert_eq!(problems(&tree, &reading), "");
-    assert!(SETTINGS.iter().all(|setting| reading.values.get(setting).is_some()), "{reading:?}");
+    let is_there = |setting: &&Setting| reading.values.get(setting).is_some();
+    assert!(SETTINGS.iter().all(|setting| is_there(setting) != setting.users_word), "{reading:?}");
 }
 
 /// A value of a setting.
@@ -260,6 +261,7 @@ fn value(setting: &'static Setting) -> BoxedStrategy<Value> {
             prop::sample::select(choices).prop_map(|(name, _)| Value::Text(name.to_owned())).boxed()
         }
         Kind::Commands => text().prop_map(|text| Value::List(vec![text])).boxed(),
+        Kind::Switch => prop::bool::ANY.prop_map(Value::Switch).boxed(),
     }
 }
 
@@ -273,7 +275,13 @@ type Layers = [Option<Value>; 4];
 
 fn all_layers() -> impl Strategy<Value = Vec<Layers>> {
     let layer = |setting: &'static Setting| prop::option::of(value(setting));
-    let layers = |setting| [layer(setting), layer(setting), layer(setting), layer(setting)];
+    // A project has no say in some of them.
+    let project = |setting: &'static Setting| {
+        if setting.users_word { Just(None).boxed() } else { layer(setting).boxed() }
+    };
+    let layers = |setting| {
+        [layer(setting).boxed(), project(setting), layer(setting).boxed(), layer(setting).boxed()]
+    };
     SETTINGS.iter().map(|setting| layers(setting)).collect::<Vec<_>>()
 }
 

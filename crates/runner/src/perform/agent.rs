@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use atomic_backend::{BackendError, Conversation, OpenRequest, Turn};
 use atomic_event::{Answer, Delta, Event, How, Question, StepError, StepResult, Stop, TurnEvent};
+use atomic_graph::Schema;
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -40,7 +41,12 @@ impl Performer {
         } else {
             Outcome::Stopped
         };
-        conversation.close().await;
+        // The next agent of the lane continues it at once, with the same program.
+        if job.shared && matches!(outcome, Outcome::Finished(_)) {
+            conversation.rest().await;
+        } else {
+            conversation.close().await;
+        }
         self.share = None;
         outcome
     }
@@ -66,6 +72,10 @@ impl Performer {
             workspace: self.workspace.clone(),
             resume: job.resume.clone(),
             questions: job.questions,
+            tools: job.tools.clone(),
+            schema: job.schema.clone(),
+            helpers: job.helpers.clone(),
+            inherit: self.inherit,
             marker: self.marker.clone(),
         };
         match self.backend.open(request.clone()).await {
@@ -137,8 +147,13 @@ impl Performer {
             };
             match event {
                 Some(TurnEvent::Typed { text }) => {
-                    let step = self.step.clone();
-                    let _ = self.messages.send(Message::Typed(Delta::Typed { step, text })).await;
+                    self.show(Delta::Typed { step: self.step.clone(), text }).await;
+                }
+                Some(TurnEvent::Thought { text }) => {
+                    self.show(Delta::Thought { step: self.step.clone(), text }).await;
+                }
+                Some(TurnEvent::ToolBegan(call)) => {
+                    self.show(Delta::ToolBegan { step: self.step.clone(), call }).await;
                 }
                 Some(TurnEvent::Reported(report)) => {
                     let (step, attempt) = (self.step.clone(), self.attempt);
@@ -250,9 +265,24 @@ pub(super) fn first_prompt(job: &AgentJob, how: How) -> String {
 fn read(job: &AgentJob, text: &str) -> Result<Value, String> {
     match &job.parse {
         Some(parse) => (parse.0)(text),
+        None if job.schema.is_some() => structured(job, text),
         None if text.trim().is_empty() => {
             Err("You ended without an answer. Please answer.".to_owned())
         }
         None => Ok(Value::String(text.to_owned())),
+    }
+}
+
+/// The final text as a value of the shape that was asked for.
+fn structured(job: &AgentJob, text: &str) -> Result<Value, String> {
+    let value: Value = serde_json::from_str(text.trim()).map_err(|error| {
+        format!("Your answer is not the JSON that was asked for ({error}). Answer with it alone.")
+    })?;
+    let schema = job.schema.as_ref().and_then(|schema| Schema::read(schema).ok());
+    match schema.map(|schema| schema.check(&value)) {
+        Some(Err(problem)) => {
+            Err(format!("Your answer has not the shape that was asked for: {problem}"))
+        }
+        Some(Ok(())) | None => Ok(value),
     }
 }

@@ -90,7 +90,7 @@ impl Performer {
     }
 
     async fn report(&self, command: &str, ok: bool) {
-        let tool = ToolUse { tool: "check".to_owned(), summary: command.to_owned(), ok };
+        let tool = ToolUse::new("check", command, ok);
         let (step, attempt) = (self.step.clone(), self.attempt);
         self.say(Event::StepReported { step, attempt, report: Report::ToolUsed(tool) }).await;
     }

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use atomic_backend::Backend;
 use atomic_backend::guard::Guard;
+use atomic_backend::{Backend, Inherit, Persona, ToolRules};
 use atomic_event::{
     AgentName, Answer, ConversationId, Delta, Event, How, Question, QuestionId, StepError, StepId,
     StepResult,
@@ -60,6 +60,12 @@ pub(crate) struct AgentJob {
     pub(crate) resume: Option<ConversationId>,
     pub(crate) shared: bool,
     pub(crate) questions: bool,
+    /// What it may use, in the backend's own names.
+    pub(crate) tools: ToolRules,
+    /// What its final text has to be, when nothing else reads it.
+    pub(crate) schema: Option<Value>,
+    /// The agents it may start.
+    pub(crate) helpers: Vec<Persona>,
     /// What the user answered in an attempt that was cut off.
     pub(crate) answers: Vec<(Question, Answer)>,
     pub(crate) parse: Option<Parse>,
@@ -171,6 +177,7 @@ pub(crate) struct Performer {
     /// The longest time its node sets.
     own_timeout: Option<Duration>,
     marker: String,
+    inherit: Inherit,
 }
 
 impl Run {
@@ -198,6 +205,7 @@ impl Run {
             timeout: own_timeout.unwrap_or(usual),
             own_timeout,
             marker: format!("{}/{}/{attempt}", self.created.session, step.as_str()),
+            inherit: self.settings.inherit,
         };
         self.crew.live.insert(step, Live { stop, asks: BTreeMap::new() });
         self.crew.tasks.spawn(performer.perform(delay_ms, job));
@@ -269,6 +277,10 @@ impl Performer {
             Order::Cancel => Outcome::Cancelled,
             Order::Work | Order::Pause => Outcome::Stopped,
         }
+    }
+
+    async fn show(&self, delta: Delta) {
+        let _ = self.messages.send(Message::Typed(delta)).await;
     }
 
     async fn say(&self, event: Event) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use atomic_backend::guard::{Finished, Job};
 use atomic_backend::{BackendError, OpenRequest};
-use atomic_event::{AgentName, ConversationId, Event, Report, StepError, StepResult, ToolUse};
+use atomic_event::{ConversationId, Event, Report, StepError, StepResult, ToolUse};
 use atomic_graph::code;
 use atomic_workflow::{TaskFile, TaskFileOp};
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ impl Performer {
             return Outcome::Failed(error);
         };
         let (step, attempt, ok) = (self.step.clone(), self.attempt, status.success());
-        let tool = ToolUse { tool: "shell".to_owned(), summary: short(command), ok };
+        let tool = ToolUse::new("shell", short(command), ok);
         self.say(Event::StepReported { step, attempt, report: Report::ToolUsed(tool) }).await;
         if ok {
             return Outcome::Finished(StepResult::output(text.trim_end_matches('\n')));
@@ -78,14 +78,11 @@ impl Performer {
 
     /// Lets the backend summarise a conversation.
     pub(super) async fn compact(&mut self, conversation: ConversationId) -> Outcome {
+        let (workspace, marker) = (self.workspace.clone(), self.marker.clone());
         let request = OpenRequest {
-            agent: AgentName::from("compaction"),
-            system_prompt: String::new(),
             model: self.model.clone(),
-            workspace: self.workspace.clone(),
             resume: Some(conversation),
-            questions: false,
-            marker: self.marker.clone(),
+            ..OpenRequest::new("compaction", workspace, marker)
         };
         let conversation = match self.backend.open(request).await {
             Ok(conversation) => conversation,

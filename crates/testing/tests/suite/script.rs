@@ -7,7 +7,7 @@ use std::path::Path;
 use atomic_backend::guard::Guard;
 use atomic_backend::script::{FileSource, Format, Script, ScriptBackend};
 use atomic_backend::{Backend, OpenRequest};
-use atomic_event::{AgentName, Report, Stop, ToolUse, TurnEvent};
+use atomic_event::{Report, Stop, ToolUse, TurnEvent};
 use atomic_testing::backend_conformance;
 use atomic_testing::conformance::backend::{Failure, Scenario};
 use serde_json::{Value, json};
@@ -70,15 +70,7 @@ fn word(failure: Failure) -> &'static str {
 
 /// Plays these actions and shows the tools that were used, and the end.
 async fn play(actions: Value, workspace: &Path) -> (Vec<ToolUse>, Option<TurnEvent>) {
-    let request = OpenRequest {
-        agent: AgentName::from("worker"),
-        system_prompt: String::new(),
-        model: None,
-        workspace: workspace.to_owned(),
-        resume: None,
-        questions: false,
-        marker: "run/step/1".to_owned(),
-    };
+    let request = OpenRequest::new("worker", workspace.to_owned(), "run/step/1".to_owned());
     let backend = playing(&json!({ "turn": [{ "do": actions }] }));
     let conversation = backend.open(request).await.unwrap();
     let mut turn = conversation.send("go".to_owned()).await.unwrap();
@@ -93,7 +85,7 @@ async fn play(actions: Value, workspace: &Path) -> (Vec<ToolUse>, Option<TurnEve
 }
 
 fn shell(summary: &str, ok: bool) -> ToolUse {
-    ToolUse { tool: "shell".to_owned(), summary: summary.to_owned(), ok }
+    ToolUse::new("shell", summary, ok)
 }
 
 #[tokio::test]

@@ -6,7 +6,6 @@
 mod entities;
 mod machine;
 mod names;
-mod path;
 mod programs;
 mod settings;
 mod uses;
@@ -21,13 +20,13 @@ use console::style;
 use serde_json::json;
 
 use self::machine::HomeFolder;
-use self::path::SearchPath;
 use self::programs::Probes;
 use self::workflows::WorkflowFile;
 use crate::args::DoctorArgs;
 use crate::catalog::{self, Catalog};
 use crate::failure::Failure;
 use crate::paint;
+use crate::programs::SearchPath;
 
 /// Everything the checks look at.
 struct Known {

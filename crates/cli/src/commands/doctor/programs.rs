@@ -6,21 +6,9 @@ use std::time::Duration;
 use atomic_backend::guard::{Finished, Guard, Job};
 use tokio::task::JoinSet;
 
-use super::path::{Located, SearchPath};
 use super::{Known, Remark, Severity};
 use crate::failure::Failure;
-
-/// A program that works for us.
-struct Agent {
-    name: &'static str,
-    install: &'static str,
-}
-
-const AGENTS: [Agent; 3] = [
-    Agent { name: "claude", install: "npm install -g @anthropic-ai/claude-code" },
-    Agent { name: "opencode", install: "npm install -g opencode-ai" },
-    Agent { name: "copilot", install: "npm install -g @github/copilot" },
-];
+use crate::programs::{AGENTS, Located, SearchPath};
 
 pub(super) const GIT: &str = "git";
 

@@ -8,7 +8,7 @@ mod write;
 
 use std::process::ExitCode;
 
-use atomic_runner::{Run, Settings, StartRequest};
+use atomic_runner::{Inherit, Run, Settings, StartRequest};
 use atomic_workflow::builtin::ralph::ralph_with_tasks;
 
 use self::list::TaskList;
@@ -79,8 +79,9 @@ fn prepared(
     settings::apply(&given, &mut wanted, somebody_is_there(&args.output));
     let workflow = ralph_with_tasks("ralph", &tasks.rows(), &wanted.limits)
         .map_err(|problem| refused(&format!("Ralph cannot take this list: {problem}")))?;
-    let script = wanted.script.as_deref();
-    let stage = stage::stage(settings::backend(&given), script, catalog.registry)?;
+    wanted.inherit = settings::inherit(&given, Inherit::Project);
+    let backend = settings::backend(&given);
+    let stage = stage::stage(backend, &wanted, &workspace, catalog.registry)?;
     let prompt = prompt(source, tasks);
     let model = settings::model(&given);
     Ok((stage, StartRequest { workflow, prompt, workspace, model, settings: wanted }))

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use atomic_backend::{Backend, Conversation, OpenRequest, Turn};
-use atomic_event::{AgentName, ConversationId, Question, QuestionId, Report, Stop, ToolUse};
+use atomic_event::{ConversationId, Question, QuestionId, Report, Stop, ToolUse};
 use atomic_event::{TurnEvent, Usage};
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -32,13 +32,10 @@ pub(super) async fn open(backend: &dyn Backend) -> Open {
 
 pub(super) fn request(workspace: &Path, resume: Option<ConversationId>) -> OpenRequest {
     OpenRequest {
-        agent: AgentName::from("worker"),
         system_prompt: "You are part of a test.".to_owned(),
-        model: None,
-        workspace: workspace.to_owned(),
         resume,
         questions: true,
-        marker: MARKER.to_owned(),
+        ..OpenRequest::new("worker", workspace.to_owned(), MARKER.to_owned())
     }
 }
 
@@ -67,6 +64,7 @@ pub(super) struct Heard {
     pub(super) said: Vec<String>,
     pub(super) tools: Vec<ToolUse>,
     pub(super) spent: Vec<Usage>,
+    pub(super) others: Vec<Report>,
 }
 
 /// Listens to a turn.
@@ -116,9 +114,11 @@ impl Listener {
         let event = in_time("listening", self.turn.recv()).await;
         match event.unwrap_or_else(|| panic!("no end after {:?}", self.heard)) {
             TurnEvent::Typed { text } => self.heard.typed.push(text),
+            TurnEvent::Thought { .. } | TurnEvent::ToolBegan(_) => {}
             TurnEvent::Reported(Report::Said { text }) => self.heard.said.push(text),
             TurnEvent::Reported(Report::ToolUsed(tool)) => self.heard.tools.push(tool),
             TurnEvent::Reported(Report::Spent(usage)) => self.heard.spent.push(usage),
+            TurnEvent::Reported(other) => self.heard.others.push(other),
             TurnEvent::Asked { id, question } => return Next::Asked(id, question),
             TurnEvent::Ended(stop) => return Next::Ended(stop),
         }

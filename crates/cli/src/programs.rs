@@ -1,4 +1,4 @@
-//! Where programs are looked for. Looking at a project must not run anything in it, so its folders
+//! The agent programs, and where programs are looked for. Looking at a project must not run anything in it, so its folders
 //! are left out, and so is whatever depends on the folder one happens to be in.
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -6,26 +6,41 @@ use std::path::{Path, PathBuf};
 
 use crate::home;
 
+/// A program that works for us.
+pub(crate) struct Agent {
+    pub(crate) name: &'static str,
+    pub(crate) install: &'static str,
+    /// Whether this version can drive it.
+    pub(crate) is_backend: bool,
+}
+
+/// The agent programs, in the order in which they are looked for.
+pub(crate) const AGENTS: [Agent; 3] = [
+    Agent { name: "claude", install: "npm install -g @anthropic-ai/claude-code", is_backend: true },
+    Agent { name: "opencode", install: "npm install -g opencode-ai", is_backend: false },
+    Agent { name: "copilot", install: "npm install -g @github/copilot", is_backend: false },
+];
+
 /// The folders of `PATH`.
-pub(super) struct SearchPath {
+pub(crate) struct SearchPath {
     folders: Vec<PathBuf>,
     /// Entries that mean another folder everywhere.
-    pub(super) relative: Vec<PathBuf>,
+    pub(crate) relative: Vec<PathBuf>,
     /// What counts as the project.
     projects: Vec<PathBuf>,
 }
 
 /// Where a program is.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Located {
+pub(crate) struct Located {
     /// The one that is run.
-    pub(super) path: Option<PathBuf>,
+    pub(crate) path: Option<PathBuf>,
     /// Those that come before it and are not run, because they belong to the project.
-    pub(super) in_project: Vec<PathBuf>,
+    pub(crate) in_project: Vec<PathBuf>,
 }
 
 impl SearchPath {
-    pub(super) fn of_environment(project: &Path) -> Self {
+    pub(crate) fn of_environment(project: &Path) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let entries = std::env::split_paths(&path).filter(|_| !path.is_empty());
         let (folders, relative) = entries.partition(|entry: &PathBuf| entry.is_absolute());
@@ -33,7 +48,7 @@ impl SearchPath {
     }
 
     /// The first program of this name that can be run.
-    pub(super) fn find(&self, name: &str) -> Located {
+    pub(crate) fn find(&self, name: &str) -> Located {
         let mut located = Located::default();
         for path in self.folders.iter().map(|folder| folder.join(name)) {
             let is_program = std::fs::metadata(&path)
@@ -52,7 +67,7 @@ impl SearchPath {
     }
 
     /// The same folders for whatever a program starts in turn.
-    pub(super) fn for_programs(&self) -> String {
+    pub(crate) fn for_programs(&self) -> String {
         let outside = self.folders.iter().filter(|folder| !self.is_in_project(folder));
         let joined = std::env::join_paths(outside).unwrap_or_default();
         joined.to_string_lossy().into_owned()

@@ -1,0 +1,582 @@
+//! One conversation: a task that owns the program, and the handle others hold.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use atomic_event::{
+    Answer, BackendId, ConversationId, Question, QuestionId, StepError, Stop, TurnEvent,
+};
+use serde_json::{Value, json};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::ID;
+use super::decode::{Decoder, Heard};
+use super::launch::Launch;
+use super::process::{Exit, Process};
+use super::trouble::{Kind, Trouble};
+use super::wire;
+use crate::guard::Guard;
+use crate::{BackendError, Turn};
+
+/// How many events may wait for a slow receiver, and how many more for room there.
+const EVENTS: usize = 64;
+const OUTBOX: usize = 256;
+
+/// How long an interrupted turn may take to end by itself.
+const INTERRUPTED: Duration = Duration::from_secs(2);
+
+/// How long the program may take until it is ready; many at once on a small machine take long.
+const READY: Duration = Duration::from_secs(120);
+
+/// The conversation's id, which the program may change.
+pub(super) type SharedId = Arc<Mutex<ConversationId>>;
+
+/// What the holder of a conversation wants.
+pub(super) enum Command {
+    Send { prompt: String, literally: bool, reply: oneshot::Sender<Result<Turn, BackendError>> },
+    Answer { id: QuestionId, answer: Answer, reply: oneshot::Sender<Result<(), BackendError>> },
+    Interrupt { reply: oneshot::Sender<()> },
+    Request { wish: Value, reply: oneshot::Sender<Result<Value, String>> },
+    Close { reply: oneshot::Sender<()> },
+}
+
+/// What all conversations share.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub(super) guard: Guard,
+    /// How many programs may be starting at once: starting is all computing.
+    pub(super) starts: Arc<Semaphore>,
+    /// How long the program may try again by itself, from the first time on.
+    pub(super) retry_window: Duration,
+}
+
+/// The task that owns a program.
+pub(super) struct Talk {
+    shared: Shared,
+    launch: Launch,
+    id: SharedId,
+    process: Option<Process>,
+    decoder: Decoder,
+    commands: mpsc::Receiver<Command>,
+    turn: Option<CurrentTurn>,
+    /// Events nobody has had room for yet.
+    outbox: VecDeque<TurnEvent>,
+    /// Requests of ours that are not answered yet.
+    asked: Vec<(String, oneshot::Sender<Result<Value, String>>)>,
+    /// How many requests we have made.
+    requests: u64,
+    /// Whether the program knows the conversation, and so can continue it.
+    is_known: bool,
+}
+
+/// The turn under way.
+struct CurrentTurn {
+    events: mpsc::Sender<TurnEvent>,
+    question: Option<Asking>,
+    /// By when it has to end, when it was interrupted.
+    interrupted: Option<Instant>,
+    /// What to report in place of the interruption.
+    failure: Option<StepError>,
+    /// Until when the program may try again, and why it does.
+    trouble: Option<(Instant, Trouble)>,
+}
+
+/// Questions of one call, put to the user one after the other.
+struct Asking {
+    request: String,
+    input: Value,
+    questions: Vec<Question>,
+    answers: Vec<Answer>,
+}
+
+impl Asking {
+    fn id(&self) -> QuestionId {
+        QuestionId::from(format!("{}/{}", self.request, self.answers.len()))
+    }
+
+    fn event(&self) -> Option<TurnEvent> {
+        let question = self.questions.get(self.answers.len())?.clone();
+        Some(TurnEvent::Asked { id: self.id(), question })
+    }
+
+    /// The call's input with the answers in it.
+    fn answered(&self) -> Value {
+        let pairs = self.questions.iter().zip(&self.answers);
+        let answers: serde_json::Map<String, Value> = pairs
+            .map(|(question, answer)| (question.question.clone(), json!(answer.text())))
+            .collect();
+        let mut input = self.input.clone();
+        input["answers"] = Value::Object(answers);
+        json!({ "behavior": "allow", "updatedInput": input })
+    }
+}
+
+/// What wakes the task up.
+enum Woken {
+    Command(Option<Command>),
+    Line(Option<String>),
+    Room,
+    NobodyListens,
+    TimeUp,
+}
+
+impl Talk {
+    /// Starts the program, and the task that talks to it once it is ready.
+    pub(super) async fn start(
+        shared: Shared,
+        launch: Launch,
+        id: SharedId,
+        resume: bool,
+    ) -> Result<(mpsc::Sender<Command>, Value), BackendError> {
+        let (sender, commands) = mpsc::channel(8);
+        let mut talk = Self {
+            shared,
+            launch,
+            id,
+            process: None,
+            decoder: Decoder::default(),
+            commands,
+            turn: None,
+            outbox: VecDeque::new(),
+            asked: vec![],
+            requests: 0,
+            is_known: resume,
+        };
+        let ready = talk.launch().await?;
+        tokio::spawn(talk.run());
+        Ok((sender, ready))
+    }
+
+    fn current_id(&self) -> ConversationId {
+        self.id.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Starts the program and waits until it is ready; returns what it says about itself.
+    async fn launch(&mut self) -> Result<Value, BackendError> {
+        let starts = Arc::clone(&self.shared.starts);
+        let _place = starts.acquire().await;
+        let job = self.launch.job(&self.current_id(), self.is_known);
+        let started = Process::start(&self.shared.guard, &job);
+        self.process =
+            Some(started.map_err(|error| BackendError::Misconfigured(error.to_string()))?);
+        self.decoder = Decoder::default();
+        let wish = self.launch.initialize();
+        let request = self.request(&wish).await;
+        let ready = async {
+            loop {
+                let Some(line) = self.line().await else {
+                    return Err(self.why_not_ready(None).await);
+                };
+                for heard in self.decoder.line(&line) {
+                    match heard {
+                        Heard::Replied { request: answered, response } if answered == request => {
+                            return response.map_err(BackendError::Misconfigured);
+                        }
+                        Heard::Ended(Stop::Failed(error)) => {
+                            return Err(self.why_not_ready(Some(error)).await);
+                        }
+                        Heard::Garbled => return Err(garbled(&line)),
+                        other => self.serve(other).await,
+                    }
+                }
+            }
+        };
+        match tokio::time::timeout(READY, ready).await {
+            Ok(ready) => ready,
+            Err(_) => Err(BackendError::Exited {
+                backend: BackendId::from(ID),
+                status: format!("it was not ready after {} s", READY.as_secs()),
+            }),
+        }
+    }
+
+    async fn why_not_ready(&mut self, said: Option<StepError>) -> BackendError {
+        let Some(process) = self.process.take() else {
+            return BackendError::Misconfigured("the program was not started".to_owned());
+        };
+        let exit = process.exit().await;
+        let gone = said.as_ref().is_some_and(|error| error.code == Kind::ConversationGone.code())
+            || exit.complaint.contains("No conversation found");
+        if gone {
+            let conversation = self.current_id();
+            return BackendError::ConversationGone { backend: BackendId::from(ID), conversation };
+        }
+        if matches!(exit.code, Some(126 | 127)) {
+            let program = self.launch.program.clone();
+            return BackendError::NotInstalled { backend: BackendId::from(ID), program };
+        }
+        let said = said.map(|error| error.message).filter(|text| !text.is_empty());
+        exited(&Exit { complaint: said.unwrap_or(exit.complaint.clone()), ..exit })
+    }
+
+    /// Talks until the conversation is closed or nobody holds it any more.
+    async fn run(mut self) {
+        loop {
+            match self.woken().await {
+                Woken::Command(None) => break,
+                Woken::Command(Some(Command::Close { reply })) => {
+                    self.end().await;
+                    let _ = reply.send(());
+                    return;
+                }
+                Woken::Command(Some(command)) => self.obey(command).await,
+                Woken::Line(Some(line)) => self.hear(&line).await,
+                Woken::Line(None) => self.program_ended().await,
+                Woken::Room => {}
+                Woken::NobodyListens => {
+                    self.outbox.clear();
+                    self.interrupt().await;
+                    if self.turn.as_ref().is_some_and(|turn| turn.events.is_closed()) {
+                        // Its end is waited for, but nobody is told.
+                        self.settle_unheard();
+                    }
+                }
+                Woken::TimeUp => self.time_up().await,
+            }
+        }
+        self.end().await;
+    }
+
+    async fn woken(&mut self) -> Woken {
+        let deadline = self.turn.as_ref().and_then(CurrentTurn::deadline);
+        let events = self.turn.as_ref().map(|turn| turn.events.clone());
+        let unheard = events.as_ref().is_some_and(mpsc::Sender::is_closed);
+        let has_room = self.outbox.len() < OUTBOX;
+        let full = !self.outbox.is_empty();
+        let process = &mut self.process;
+        tokio::select! {
+            biased;
+            command = self.commands.recv() => Woken::Command(command),
+            () = room(events.as_ref(), &mut self.outbox, &mut self.turn), if full && !unheard => Woken::Room,
+            () = closed(events.as_ref()), if !unheard => Woken::NobodyListens,
+            line = next_line(process), if has_room => Woken::Line(line),
+            () = at(deadline) => Woken::TimeUp,
+        }
+    }
+
+    async fn obey(&mut self, command: Command) {
+        match command {
+            Command::Send { prompt, literally, reply } => {
+                let sent = self.send(&prompt, literally).await;
+                let _ = reply.send(sent);
+            }
+            Command::Answer { id, answer, reply } => {
+                let answered = self.answer(&id, answer).await;
+                let _ = reply.send(answered);
+            }
+            Command::Interrupt { reply } => {
+                self.interrupt().await;
+                let _ = reply.send(());
+            }
+            Command::Request { wish, reply } => {
+                if let Err(error) = self.awake().await {
+                    let _ = reply.send(Err(error.to_string()));
+                    return;
+                }
+                let request = self.request(&wish).await;
+                self.asked.push((request, reply));
+            }
+            Command::Close { reply } => {
+                let _ = reply.send(());
+            }
+        }
+    }
+
+    /// Makes sure that there is a program: it may have ended since it was last needed.
+    async fn awake(&mut self) -> Result<(), BackendError> {
+        if self.process.is_none() {
+            self.launch().await?;
+        }
+        Ok(())
+    }
+
+    async fn send(&mut self, prompt: &str, literally: bool) -> Result<Turn, BackendError> {
+        if self.turn.is_some() {
+            return Err(misused("a turn is under way; wait for its end"));
+        }
+        self.awake().await?;
+        self.decoder.begin_turn();
+        let knows = self.launch.knows_literal_prompts();
+        // Older programs take what begins with a slash for a command of theirs.
+        let is_command = literally && !knows && prompt.starts_with('/');
+        let prompt = if is_command { format!(" {prompt}") } else { prompt.to_owned() };
+        let line = wire::user(&prompt, literally && knows);
+        self.write(&line).await;
+        self.is_known = true;
+        let (events, turn) = mpsc::channel(EVENTS);
+        self.outbox.clear();
+        self.turn = Some(CurrentTurn {
+            events,
+            question: None,
+            interrupted: None,
+            failure: None,
+            trouble: None,
+        });
+        Ok(turn)
+    }
+
+    async fn answer(&mut self, id: &QuestionId, answer: Answer) -> Result<(), BackendError> {
+        let asking = self.turn.as_mut().and_then(|turn| turn.question.as_mut());
+        let Some(asking) = asking.filter(|asking| asking.id() == *id) else {
+            return Err(misused(&format!("the question {id} is not open")));
+        };
+        asking.answers.push(answer);
+        if let Some(next) = asking.event() {
+            self.outbox.push_back(next);
+            return Ok(());
+        }
+        let line = wire::reply(&asking.request, &asking.answered());
+        if let Some(turn) = &mut self.turn {
+            turn.question = None;
+        }
+        self.write(&line).await;
+        Ok(())
+    }
+
+    /// Interrupts the turn; it has a moment to end by itself.
+    async fn interrupt(&mut self) {
+        let Some(turn) = &mut self.turn else { return };
+        if turn.interrupted.is_some() || self.outbox.iter().any(is_end) {
+            return;
+        }
+        turn.interrupted = Some(Instant::now() + INTERRUPTED);
+        turn.question = None;
+        self.request(&json!({ "subtype": "interrupt", "cancel_queued": true })).await;
+    }
+
+    /// Without anybody who listens, the turn goes on only until the program has stopped.
+    fn settle_unheard(&mut self) {
+        if let Some(turn) = &mut self.turn
+            && turn.interrupted.is_none()
+        {
+            turn.interrupted = Some(Instant::now() + INTERRUPTED);
+        }
+        if self.process.is_none() {
+            self.turn = None;
+        }
+    }
+
+    async fn time_up(&mut self) {
+        let Some(turn) = &mut self.turn else { return };
+        let now = Instant::now();
+        if turn.interrupted.is_some_and(|until| until <= now) {
+            // It does not listen. The conversation can be taken up by another start.
+            if let Some(process) = self.process.take() {
+                process.kill().await;
+            }
+            self.finish(Stop::Interrupted);
+        } else if let Some((_, trouble)) = turn.trouble.take_if(|(until, _)| *until <= now) {
+            turn.failure = Some(trouble.into_error());
+            self.interrupt().await;
+        }
+    }
+
+    async fn hear(&mut self, line: &str) {
+        for heard in self.decoder.line(line) {
+            match heard {
+                Heard::Ended(stop) => self.finish(stop),
+                Heard::Garbled => {
+                    if let Some(process) = self.process.take() {
+                        process.kill().await;
+                    }
+                    self.finish(Stop::Failed(garbled(line).into()));
+                }
+                other => self.serve(other).await,
+            }
+        }
+    }
+
+    /// Does what a line asks for.
+    async fn serve(&mut self, heard: Heard) {
+        match heard {
+            Heard::Event(event) => {
+                if self.turn.is_some() {
+                    self.outbox.push_back(event);
+                }
+            }
+            Heard::Asked { request, questions, input } => self.ask(request, questions, input).await,
+            Heard::ToolWanted { request, tool, input } => {
+                let verdict = match self.launch.refusal(&tool, &input) {
+                    None => json!({}),
+                    Some(why) => json!({ "hookSpecificOutput": {
+                        "hookEventName": "PreToolUse",
+                        "permissionDecision": "deny",
+                        "permissionDecisionReason": why,
+                    } }),
+                };
+                self.write(&wire::reply(&request, &verdict)).await;
+            }
+            Heard::LeaveWanted { request, input } => {
+                let verdict = json!({ "behavior": "allow", "updatedInput": input });
+                self.write(&wire::reply(&request, &verdict)).await;
+            }
+            Heard::Unsupported { request, what } => {
+                self.write(&wire::refuse(&request, &format!("{what} is not supported"))).await;
+            }
+            Heard::Withdrawn { request } => {
+                if let Some(turn) = &mut self.turn {
+                    turn.question.take_if(|asking| asking.request == request);
+                }
+            }
+            Heard::Replied { request, response } => {
+                let place = self.asked.iter().position(|(id, _)| *id == request);
+                if let Some((_, reply)) = place.map(|place| self.asked.swap_remove(place)) {
+                    let _ = reply.send(response);
+                }
+            }
+            Heard::Renamed(id) => {
+                *self.id.lock().unwrap_or_else(PoisonError::into_inner) = id.into();
+            }
+            Heard::Trouble(trouble) => {
+                if let Some(turn) = &mut self.turn {
+                    let until = turn.trouble.as_ref().map(|(until, _)| *until);
+                    let until = until.unwrap_or(Instant::now() + self.shared.retry_window);
+                    turn.trouble = Some((until, trouble));
+                }
+            }
+            Heard::Answering => {
+                if let Some(turn) = &mut self.turn {
+                    turn.trouble = None;
+                }
+            }
+            Heard::Ended(_) | Heard::Garbled => {}
+        }
+    }
+
+    async fn ask(&mut self, request: String, questions: Vec<Question>, input: Value) {
+        let asking = Asking { request, input, questions, answers: vec![] };
+        let allowed = self.launch.request.questions;
+        match (&mut self.turn, asking.event()) {
+            (Some(turn), Some(event)) if allowed && turn.interrupted.is_none() => {
+                turn.question = Some(asking);
+                self.outbox.push_back(event);
+            }
+            _ => {
+                let why = "Nobody can be asked here. Decide yourself and say what you decided.";
+                let verdict = json!({ "behavior": "deny", "message": why });
+                self.write(&wire::reply(&asking.request, &verdict)).await;
+            }
+        }
+    }
+
+    /// The turn is over. Its end is the last event.
+    fn finish(&mut self, stop: Stop) {
+        let Some(turn) = &mut self.turn else { return };
+        let stop = match (stop, turn.failure.take()) {
+            (Stop::Interrupted | Stop::Failed(_), Some(failure)) => Stop::Failed(failure),
+            (Stop::Failed(_), None) if turn.interrupted.is_some() => Stop::Interrupted,
+            (stop, _) => stop,
+        };
+        turn.interrupted = None;
+        turn.trouble = None;
+        turn.question = None;
+        if turn.events.is_closed() {
+            self.turn = None;
+            self.outbox.clear();
+        } else {
+            self.outbox.push_back(TurnEvent::Ended(stop));
+        }
+    }
+
+    async fn program_ended(&mut self) {
+        let Some(process) = self.process.take() else { return };
+        let exit = process.exit().await;
+        for (_, reply) in self.asked.drain(..) {
+            let _ = reply.send(Err("the program has ended".to_owned()));
+        }
+        if !self.outbox.iter().any(is_end) {
+            self.finish(Stop::Failed(exited(&exit).into()));
+        }
+    }
+
+    async fn end(&mut self) {
+        let busy = self.turn.is_some();
+        if let Some(process) = self.process.take() {
+            if busy { process.kill().await } else { process.end().await }
+        }
+    }
+
+    async fn line(&mut self) -> Option<String> {
+        next_line(&mut self.process).await
+    }
+
+    async fn write(&mut self, line: &str) {
+        if let Some(process) = &mut self.process {
+            process.write(line).await;
+        }
+    }
+
+    /// Asks the program for something; returns the request's id.
+    async fn request(&mut self, wish: &Value) -> String {
+        self.requests += 1;
+        let id = format!("atomic-{}", self.requests);
+        let line = wire::request(&id, wish);
+        self.write(&line).await;
+        id
+    }
+}
+
+impl CurrentTurn {
+    fn deadline(&self) -> Option<Instant> {
+        self.interrupted.or(self.trouble.as_ref().map(|(until, _)| *until))
+    }
+}
+
+/// Gives the receiver the next event, once it has room. With the end of the turn the turn is over,
+/// before anybody can know: whoever sees the end may send the next prompt at once.
+async fn room(
+    events: Option<&mpsc::Sender<TurnEvent>>,
+    outbox: &mut VecDeque<TurnEvent>,
+    turn: &mut Option<CurrentTurn>,
+) {
+    let Some(events) = events else { return std::future::pending().await };
+    let Ok(place) = events.reserve().await else { return };
+    let Some(event) = outbox.pop_front() else { return };
+    if is_end(&event) {
+        *turn = None;
+    }
+    place.send(event);
+}
+
+async fn closed(events: Option<&mpsc::Sender<TurnEvent>>) {
+    match events {
+        Some(events) => events.closed().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_line(process: &mut Option<Process>) -> Option<String> {
+    match process {
+        Some(process) => process.line().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn at(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn is_end(event: &TurnEvent) -> bool {
+    matches!(event, TurnEvent::Ended(_))
+}
+
+pub(super) fn misused(problem: &str) -> BackendError {
+    BackendError::Misused { backend: BackendId::from(ID), problem: problem.to_owned() }
+}
+
+fn exited(exit: &Exit) -> BackendError {
+    let mut status = exit.status.clone();
+    if !exit.complaint.is_empty() {
+        status = format!("{status}: {}", super::decode::shorten(&exit.complaint));
+    }
+    BackendError::Exited { backend: BackendId::from(ID), status }
+}
+
+fn garbled(line: &str) -> BackendError {
+    BackendError::Garbled { backend: BackendId::from(ID), line: super::decode::shorten(line) }
+}

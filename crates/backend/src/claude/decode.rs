@@ -1,0 +1,395 @@
+//! From the program's lines to our words, without IO.
+//!
+//! Start reading at [`Decoder::line`].
+
+use std::collections::BTreeMap;
+
+use atomic_event::{
+    Choice, Helper, HelperState, Question, Report, Stop, Todo, ToolCall, ToolUse, TurnEvent, Wait,
+};
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use super::account::Account;
+use super::trouble::{self, Trouble};
+use super::wire::{Line, Request, Response, Spoken, Streamed, System, TaskNews, TurnResult};
+
+/// What a line comes to.
+#[derive(Debug, PartialEq)]
+pub(super) enum Heard {
+    /// Part of the turn.
+    Event(TurnEvent),
+    /// The agent asks the user; the input goes back with the answers in it.
+    Asked { request: String, questions: Vec<Question>, input: Value },
+    /// A tool is about to be used.
+    ToolWanted { request: String, tool: String, input: Value },
+    /// The program wants our leave for a tool.
+    LeaveWanted { request: String, input: Value },
+    /// The program wants something we do not know.
+    Unsupported { request: String, what: String },
+    /// The program does not want an answer any more.
+    Withdrawn { request: String },
+    /// The program answers one of our own requests.
+    Replied { request: String, response: Result<Value, String> },
+    /// The conversation goes on under another id.
+    Renamed(String),
+    /// The provider is in trouble and the program tries again.
+    Trouble(Trouble),
+    /// The model is answering: whatever trouble there was is over.
+    Answering,
+    /// The turn is over.
+    Ended(Stop),
+    /// Not a line of the protocol.
+    Garbled,
+}
+
+/// Reads the lines of one program.
+#[derive(Debug, Default)]
+pub(super) struct Decoder {
+    /// Tools in use, by the model's id of the call.
+    calls: BTreeMap<String, ToolCall>,
+    /// Helpers, by the id of the call that started them.
+    helpers: BTreeMap<String, Helper>,
+    account: Account,
+    /// The last trouble of this turn.
+    trouble: Option<Trouble>,
+    /// How the turn has ended, when only the word that nothing more comes is missing.
+    ending: Option<Stop>,
+    /// Whether this program says when it has nothing more to do.
+    tells_idle: bool,
+    session: Option<String>,
+}
+
+impl Decoder {
+    /// Takes in one line.
+    pub(super) fn line(&mut self, line: &str) -> Vec<Heard> {
+        if line.trim().is_empty() {
+            return vec![];
+        }
+        match read(line) {
+            None => vec![Heard::Garbled],
+            Some(Line::System(system)) => self.system(&system),
+            Some(Line::Assistant(spoken)) => self.assistant(&spoken),
+            Some(Line::User(spoken)) => self.user(&spoken),
+            Some(Line::StreamEvent(streamed)) => streamed_event(streamed),
+            Some(Line::Result(result)) => self.result(&result),
+            Some(Line::ControlRequest { request_id, request }) => vec![wanted(request_id, request)],
+            Some(Line::ControlCancelRequest { request_id: request }) => {
+                vec![Heard::Withdrawn { request }]
+            }
+            Some(Line::ControlResponse { response }) => vec![replied(response)],
+            Some(Line::Other) => vec![],
+        }
+    }
+
+    /// Forgets what belongs to a turn.
+    pub(super) fn begin_turn(&mut self) {
+        self.calls.clear();
+        self.helpers.clear();
+        self.trouble = None;
+        self.ending = None;
+    }
+
+    fn system(&mut self, system: &System) -> Vec<Heard> {
+        match system.subtype.as_str() {
+            "init" => self.renamed(system.session_id.as_ref()),
+            "session_state_changed" => {
+                self.tells_idle = true;
+                let idle = system.state.as_deref() == Some("idle");
+                self.ending.take_if(|_| idle).map(Heard::Ended).into_iter().collect()
+            }
+            "api_retry" => {
+                let words = trouble::words_of(&system.error);
+                let kind = trouble::kind(system.error_status, &words, &words);
+                let wait = Wait {
+                    code: kind.code().to_owned(),
+                    attempt: system.attempt,
+                    delay_ms: system.retry_delay_ms.max(0.0) as u64,
+                };
+                let trouble = Trouble { kind, words };
+                self.trouble = Some(trouble.clone());
+                vec![Heard::Trouble(trouble), reported(Report::Waited(wait))]
+            }
+            "compact_boundary" => {
+                let about = &system.compact_metadata;
+                vec![reported(Report::Compacted {
+                    before: about.pre_tokens,
+                    after: about.post_tokens,
+                })]
+            }
+            "task_started" | "task_notification" => self.helper(&system.subtype, &system.task),
+            "model_fallback" | "model_refusal_no_fallback" | "informational" => {
+                let said = [&system.content, &system.message].into_iter().find_map(Value::as_str);
+                said.map(|text| reported(Report::Remarked { text: text.to_owned() }))
+                    .into_iter()
+                    .collect()
+            }
+            _ => vec![],
+        }
+    }
+
+    fn renamed(&mut self, session: Option<&String>) -> Vec<Heard> {
+        let Some(id) = session.filter(|id| self.session.as_ref() != Some(*id)) else {
+            return vec![];
+        };
+        self.session = Some(id.clone());
+        vec![Heard::Renamed(id.clone())]
+    }
+
+    fn helper(&mut self, subtype: &str, news: &TaskNews) -> Vec<Heard> {
+        // Shells in the background have tasks, too.
+        if news.task_type.as_deref().is_some_and(|kind| !kind.contains("agent")) {
+            return vec![];
+        }
+        let Some(call) = &news.tool_use_id else { return vec![] };
+        if subtype == "task_started" {
+            let helper = Helper {
+                id: news.task_id.clone(),
+                agent: news.subagent_type.clone().unwrap_or_default(),
+                task: news.description.clone().unwrap_or_default(),
+                state: HelperState::Started,
+                tools_used: 0,
+                tokens: 0,
+            };
+            self.helpers.insert(call.clone(), helper.clone());
+            return vec![reported(Report::Helper(helper))];
+        }
+        let Some(mut helper) = self.helpers.remove(call) else { return vec![] };
+        let done = news.status.as_ref().and_then(Value::as_str) == Some("completed");
+        helper.state = if done { HelperState::Finished } else { HelperState::Failed };
+        (helper.tools_used, helper.tokens) = (news.usage.tool_uses, news.usage.total_tokens);
+        vec![reported(Report::Helper(helper))]
+    }
+
+    fn assistant(&mut self, spoken: &Spoken) -> Vec<Heard> {
+        // What the program itself says about an error comes again with the result.
+        if !spoken.error.is_null() {
+            return vec![];
+        }
+        self.trouble = None;
+        if let (None, Some(usage)) = (&spoken.parent_tool_use_id, spoken.message.usage) {
+            self.account.context(usage.all());
+        }
+        let by = spoken.parent_tool_use_id.as_deref();
+        let mut heard = vec![Heard::Answering];
+        heard.extend(blocks(&spoken.message.content).filter_map(|block| self.block(block, by)));
+        heard
+    }
+
+    fn block(&mut self, block: &Value, by: Option<&str>) -> Option<Heard> {
+        let text = |key: &str| block.get(key).and_then(Value::as_str);
+        match text("type")? {
+            "text" => {
+                let said = text("text").filter(|text| !text.is_empty() && by.is_none())?;
+                Some(reported(Report::Said { text: said.to_owned() }))
+            }
+            "tool_use" => self.call(text("id")?, text("name")?, block.get("input")?, by),
+            _ => None,
+        }
+    }
+
+    /// A tool is called. The program's own ways to ask, to report and to start helpers are told in
+    /// words of their own.
+    fn call(&mut self, id: &str, name: &str, input: &Value, by: Option<&str>) -> Option<Heard> {
+        match name {
+            "AskUserQuestion" | "StructuredOutput" | "Agent" | "Task" => return None,
+            "TodoWrite" if by.is_none() => {
+                let items = input.get("todos").map(todos)?;
+                return Some(reported(Report::Todos { items }));
+            }
+            _ => {}
+        }
+        let by = by.map(|call| self.helpers.get(call).map_or(call, |helper| &helper.id).to_owned());
+        let call = ToolCall { tool: tool_name(name), summary: summary(input), by };
+        self.calls.insert(id.to_owned(), call.clone());
+        Some(Heard::Event(TurnEvent::ToolBegan(call)))
+    }
+
+    fn user(&mut self, spoken: &Spoken) -> Vec<Heard> {
+        let results = blocks(&spoken.message.content).filter_map(|block| {
+            let call = self.calls.remove(block.get("tool_use_id")?.as_str()?)?;
+            let failed = block.get("is_error").and_then(Value::as_bool).unwrap_or(false);
+            let ToolCall { tool, summary, by } = call;
+            Some(reported(Report::ToolUsed(ToolUse { tool, summary, ok: !failed, by })))
+        });
+        results.collect()
+    }
+
+    fn result(&mut self, result: &TurnResult) -> Vec<Heard> {
+        let mut heard = self.renamed(result.session_id.as_ref());
+        heard.extend(self.account.settle(result).map(|usage| reported(Report::Spent(usage))));
+        let stop = self.stop(result);
+        if self.tells_idle {
+            self.ending = Some(stop);
+        } else {
+            heard.push(Heard::Ended(stop));
+        }
+        heard
+    }
+
+    fn stop(&mut self, result: &TurnResult) -> Stop {
+        let reason = result.terminal_reason.as_deref().unwrap_or_default();
+        let aborted = reason.starts_with("aborted");
+        if result.subtype == "success" && !result.is_error && !aborted {
+            let structured = result.structured_output.as_ref().map(Value::to_string);
+            let said = result.result.as_ref().and_then(Value::as_str).unwrap_or_default();
+            return Stop::Done { text: structured.unwrap_or_else(|| said.to_owned()) };
+        }
+        if aborted || (result.subtype == "error_during_execution" && result.words().is_empty()) {
+            return Stop::Interrupted;
+        }
+        Stop::Failed(trouble::of_result(result, self.trouble.take()).into_error())
+    }
+}
+
+/// A line as a message; nothing when it is no JSON object.
+fn read(line: &str) -> Option<Line> {
+    if let Ok(line) = serde_json::from_str(line) {
+        return Some(line);
+    }
+    let value: Value = serde_json::from_str(line).ok()?;
+    let fields = value.as_object()?;
+    // A turn has to end, whatever shape the rest of its result has.
+    if fields.get("type").and_then(Value::as_str) == Some("result") {
+        let text = |key: &str| fields.get(key).and_then(Value::as_str).map(str::to_owned);
+        return Some(Line::Result(Box::new(TurnResult {
+            subtype: text("subtype").unwrap_or_default(),
+            is_error: fields.get("is_error").and_then(Value::as_bool).unwrap_or(true),
+            result: fields.get("result").cloned(),
+            session_id: text("session_id"),
+            ..TurnResult::default()
+        })));
+    }
+    Some(Line::Other)
+}
+
+fn streamed_event(streamed: Streamed) -> Vec<Heard> {
+    if streamed.parent_tool_use_id.is_some() {
+        return vec![];
+    }
+    let event = streamed.event;
+    if event.r#type == "message_start" {
+        return vec![Heard::Answering];
+    }
+    let typed = event.delta.text.map(|text| TurnEvent::Typed { text });
+    let thought = event.delta.thinking.map(|text| TurnEvent::Thought { text });
+    let not_empty = |event: &TurnEvent| !matches!(event, TurnEvent::Typed { text } | TurnEvent::Thought { text } if text.is_empty());
+    typed.or(thought).filter(not_empty).map(Heard::Event).into_iter().collect()
+}
+
+fn wanted(id: String, request: Request) -> Heard {
+    match request.subtype.as_str() {
+        "can_use_tool" if request.tool_name == "AskUserQuestion" => {
+            let questions = questions(&request.input);
+            Heard::Asked { request: id, questions, input: request.input }
+        }
+        "can_use_tool" => Heard::LeaveWanted { request: id, input: request.input },
+        "hook_callback" => {
+            let tool = request.input.get("tool_name").and_then(Value::as_str).unwrap_or_default();
+            let input = request.input.get("tool_input").cloned().unwrap_or_default();
+            Heard::ToolWanted { request: id, tool: tool.to_owned(), input }
+        }
+        _ => Heard::Unsupported { request: id, what: request.subtype },
+    }
+}
+
+fn replied(response: Response) -> Heard {
+    let Response { subtype, request_id: request, response, error } = response;
+    let response = match error {
+        Some(error) => Err(trouble::words_of(&error)),
+        None if subtype == "error" => Err("it was refused".to_owned()),
+        None => Ok(response),
+    };
+    Heard::Replied { request, response }
+}
+
+fn reported(report: Report) -> Heard {
+    Heard::Event(TurnEvent::Reported(report))
+}
+
+fn blocks(content: &Value) -> impl Iterator<Item = &Value> {
+    content.as_array().into_iter().flatten()
+}
+
+/// The questions of one call; an answer in other words is always possible.
+fn questions(input: &Value) -> Vec<Question> {
+    let asked = input.get("questions").and_then(Value::as_array).into_iter().flatten();
+    let text = |value: &Value, key: &str| {
+        value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let question = |asked: &Value| Question {
+        question: text(asked, "question"),
+        header: text(asked, "header"),
+        options: blocks(asked.get("options").unwrap_or(&Value::Null))
+            .map(|option| Choice {
+                label: text(option, "label"),
+                description: text(option, "description"),
+            })
+            .collect(),
+        multi_select: asked.get("multiSelect").and_then(Value::as_bool).unwrap_or(false),
+        free_text: true,
+    };
+    asked.map(question).collect()
+}
+
+fn todos(list: &Value) -> Vec<Todo> {
+    #[derive(serde::Deserialize)]
+    struct Entry {
+        content: String,
+        #[serde(default)]
+        status: String,
+    }
+    let entry = |value: &Value| {
+        let Entry { content, status } = Entry::deserialize(value).ok()?;
+        Some(Todo { content, status })
+    };
+    blocks(list).filter_map(entry).collect()
+}
+
+/// Our name for a tool of the program's.
+fn tool_name(name: &str) -> String {
+    match name {
+        "Bash" => "shell".to_owned(),
+        mcp if mcp.starts_with("mcp__") => mcp.to_owned(),
+        other => other.to_lowercase(),
+    }
+}
+
+/// What a tool is used on, in one short line.
+fn summary(input: &Value) -> String {
+    const KEYS: [&str; 12] = [
+        "command",
+        "file_path",
+        "notebook_path",
+        "pattern",
+        "path",
+        "url",
+        "query",
+        "skill",
+        "subject",
+        "description",
+        "prompt",
+        "content",
+    ];
+    let told = KEYS.iter().find_map(|key| input.get(key).and_then(Value::as_str));
+    shorten(told.unwrap_or_default())
+}
+
+/// The beginning of a text, on one line.
+pub(super) fn shorten(text: &str) -> String {
+    const LONGEST: usize = 200;
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if line.len() > LONGEST {
+            let end = line.floor_char_boundary(LONGEST);
+            line.truncate(end);
+            line.push('…');
+            break;
+        }
+    }
+    line
+}

@@ -1,0 +1,223 @@
+//! How the program is started: its arguments, its environment, and the first thing it is told.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use atomic_event::ConversationId;
+use serde_json::{Map, Value, json};
+
+use crate::guard::Job;
+use crate::{Inherit, OpenRequest, Persona, ToolRules};
+
+/// The oldest version that was tried.
+pub(super) const OLDEST: Version = Version(2, 1, 197);
+
+/// From here on, a prompt can be marked as a machine's, and a continued conversation can be told
+/// to be somebody else.
+const NEWER: Version = Version(2, 1, 325);
+
+/// The question tool.
+pub(super) const QUESTION: &str = "AskUserQuestion";
+
+/// The tool by which structured output is given.
+pub(super) const STRUCTURED: &str = "StructuredOutput";
+
+/// What reaches beyond the turn: other conversations of the user, and times after its end.
+const BEYOND_THE_TURN: [&str; 6] =
+    ["ListAgents", "SendMessage", "ScheduleWakeup", "CronCreate", "CronDelete", "CronList"];
+
+/// A version of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Version(u64, u64, u64);
+
+impl Version {
+    /// Reads `2.1.325 (Claude Code)`.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let first = text.split_whitespace().next()?;
+        let mut numbers = first.split('.').map(|part| {
+            let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
+            digits.parse().ok()
+        });
+        let mut next = || numbers.next().flatten();
+        Some(Self(next()?, next()?, next()?))
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.0, self.1, self.2)
+    }
+}
+
+/// One start of the program.
+#[derive(Clone, Debug)]
+pub(super) struct Launch {
+    pub(super) program: PathBuf,
+    pub(super) version: Version,
+    /// Whether this machine may be harmed: only then does the program work unasked for root.
+    pub(super) sandbox: bool,
+    pub(super) request: OpenRequest,
+}
+
+impl Launch {
+    /// The process to start.
+    pub(super) fn job(&self, id: &ConversationId, resume: bool) -> Job {
+        let program = self.program.display().to_string();
+        let argv = std::iter::once(program).chain(self.arguments(id, resume)).collect();
+        let mut env = vec![
+            // Helpers work inside the turn, and so a turn has one end.
+            ("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS".to_owned(), "1".to_owned()),
+            ("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS".to_owned(), "1".to_owned()),
+            ("CLAUDE_CODE_ENTRYPOINT".to_owned(), "atomic".to_owned()),
+            ("DISABLE_AUTOUPDATER".to_owned(), "1".to_owned()),
+        ];
+        if self.sandbox {
+            env.push(("IS_SANDBOX".to_owned(), "1".to_owned()));
+        }
+        let cwd = self.request.workspace.clone();
+        Job { argv, cwd, env, marker: self.request.marker.clone(), stdin: true }
+    }
+
+    fn arguments(&self, id: &ConversationId, resume: bool) -> Vec<String> {
+        let mut arguments: Vec<String> = [
+            "--output-format=stream-json",
+            "--input-format=stream-json",
+            "--verbose",
+            "--include-partial-messages",
+            "--permission-prompt-tool=stdio",
+            "--permission-mode=bypassPermissions",
+        ]
+        .map(str::to_owned)
+        .into();
+        arguments.push(format!("--{}={id}", if resume { "resume" } else { "session-id" }));
+        if resume && self.version >= NEWER {
+            arguments.push("--system-prompt-snapshot=off".to_owned());
+        }
+        arguments.extend(self.request.model.iter().map(|model| format!("--model={model}")));
+        arguments.extend(self.inherited());
+        arguments.extend(self.offered());
+        let off = self.withheld();
+        if !off.is_empty() {
+            arguments.push(format!("--disallowedTools={}", off.join(",")));
+        }
+        arguments
+    }
+
+    fn inherited(&self) -> Vec<String> {
+        let servers = self.request.workspace.join(".mcp.json");
+        let mut arguments = vec![];
+        match self.request.inherit {
+            Inherit::All => return arguments,
+            Inherit::Project => {
+                arguments.push("--setting-sources=project".to_owned());
+                if is_file(&servers) {
+                    arguments.push(format!("--mcp-config={}", servers.display()));
+                }
+            }
+            Inherit::None => arguments.push("--setting-sources=".to_owned()),
+        }
+        arguments.push("--strict-mcp-config".to_owned());
+        arguments
+    }
+
+    /// The tools of its own that the program offers to the model.
+    fn offered(&self) -> Option<String> {
+        let request = &self.request;
+        let mut names = request.tools.offered()?;
+        names.retain(|name| !name.starts_with("mcp__") && *name != "*");
+        let question = request.questions.then_some(QUESTION);
+        let structured = request.schema.is_some().then_some(STRUCTURED);
+        names.extend(question.into_iter().chain(structured));
+        Some(format!("--tools={}", names.join(",")))
+    }
+
+    fn withheld(&self) -> Vec<&str> {
+        let rules = self.request.tools.without.iter();
+        let mut names: Vec<&str> =
+            rules.filter(|rule| rule.uses.is_none()).map(|rule| rule.tool.as_str()).collect();
+        if !self.request.questions {
+            names.push(QUESTION);
+        }
+        if self.request.inherit != Inherit::All {
+            names.extend(BEYOND_THE_TURN);
+        }
+        names
+    }
+
+    /// The first request, by which the program is also asked whether it is ready.
+    pub(super) fn initialize(&self) -> Value {
+        let request = &self.request;
+        let mut wish = Map::new();
+        wish.insert("subtype".to_owned(), json!("initialize"));
+        if !request.system_prompt.is_empty() {
+            wish.insert("systemPrompt".to_owned(), json!([request.system_prompt]));
+        }
+        if let Some(schema) = &request.schema {
+            wish.insert("jsonSchema".to_owned(), schema.clone());
+        }
+        if !request.helpers.is_empty() {
+            let helpers = request.helpers.iter().map(|one| (one.name.clone(), helper(one)));
+            wish.insert("agents".to_owned(), Value::Object(helpers.collect()));
+        }
+        if !request.tools.allow_everything() {
+            // Asked before every use of every tool, helpers' too.
+            let hook = json!({ "matcher": null, "hookCallbackIds": ["tools"], "timeout": 60 });
+            wish.insert("hooks".to_owned(), json!({ "PreToolUse": [hook] }));
+        }
+        Value::Object(wish)
+    }
+
+    /// Why a tool must not be used, if it must not.
+    pub(super) fn refusal(&self, tool: &str, input: &Value) -> Option<String> {
+        let request = &self.request;
+        let ours = (tool == QUESTION && request.questions)
+            || (tool == STRUCTURED && request.schema.is_some());
+        if ours {
+            return None;
+        }
+        // It has two names in the program itself.
+        let tool = if tool == "Agent" { "Task" } else { tool };
+        request.tools.refusal(tool, input)
+    }
+
+    /// Whether a prompt can be marked as one that is to be taken literally.
+    pub(super) fn knows_literal_prompts(&self) -> bool {
+        self.version >= NEWER
+    }
+}
+
+fn helper(persona: &Persona) -> Value {
+    let Persona { description, prompt, tools, model, .. } = persona;
+    let mut about = json!({ "description": description, "prompt": prompt });
+    if let Some(tools) = offered_to_helper(tools) {
+        about["tools"] = json!(tools);
+    }
+    if let Some(model) = model {
+        about["model"] = json!(model);
+    }
+    about
+}
+
+fn offered_to_helper(tools: &ToolRules) -> Option<Vec<&str>> {
+    tools.offered()
+}
+
+fn is_file(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|about| about.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Version;
+
+    #[test]
+    fn versions_are_read_and_compared() {
+        let read = |text| Version::read(text).map(|version| version.to_string());
+        assert_eq!(read("2.1.325 (Claude Code)\n").as_deref(), Some("2.1.325"));
+        assert_eq!(read("2.1.9-beta.1 (Claude Code)").as_deref(), Some("2.1.9"));
+        assert_eq!(read("claude"), None);
+        assert_eq!(read(""), None);
+        assert!(Version::read("2.1.1000") > Version::read("2.1.325"));
+        assert!(Version::read("2.1.99") < Version::read("2.1.197"));
+    }
+}

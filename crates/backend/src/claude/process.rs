@@ -1,0 +1,137 @@
+//! One running program: lines in, lines out.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use crate::guard::{Guard, Guarded, Job};
+
+/// How many lines may wait for us.
+const LINES: usize = 64;
+
+/// How long a program that has been told to end may take to do so by itself.
+const LAST_WORDS: Duration = Duration::from_millis(600);
+
+/// The end of its error output is enough to know why it ended.
+const COMPLAINT: usize = 2_000;
+
+/// A program that was started.
+pub(super) struct Process {
+    guarded: Guarded,
+    stdin: Option<ChildStdin>,
+    lines: mpsc::Receiver<String>,
+    complaint: Arc<Mutex<String>>,
+}
+
+/// How a program ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Exit {
+    /// As an exit code, or 128 and the number of the signal.
+    pub(super) code: Option<i32>,
+    /// In words.
+    pub(super) status: String,
+    /// What it said about it.
+    pub(super) complaint: String,
+}
+
+impl Process {
+    /// Starts a program.
+    pub(super) fn start(guard: &Guard, job: &Job) -> std::io::Result<Self> {
+        let mut guarded = guard.spawn(job)?;
+        let (sender, lines) = mpsc::channel(LINES);
+        if let Some(stdout) = guarded.stdout.take() {
+            tokio::spawn(read_lines(stdout, sender));
+        }
+        let complaint = Arc::new(Mutex::new(String::new()));
+        if let Some(stderr) = guarded.stderr.take() {
+            tokio::spawn(read_complaint(stderr, Arc::clone(&complaint)));
+        }
+        let stdin = guarded.stdin.take();
+        Ok(Self { guarded, stdin, lines, complaint })
+    }
+
+    /// The next line; nothing when there will be no more.
+    pub(super) async fn line(&mut self) -> Option<String> {
+        self.lines.recv().await
+    }
+
+    /// Writes one line. A program that does not read any more is noticed by its end.
+    pub(super) async fn write(&mut self, line: &str) {
+        let Some(stdin) = &mut self.stdin else { return };
+        let mut bytes = Vec::with_capacity(line.len() + 1);
+        bytes.extend_from_slice(line.as_bytes());
+        bytes.push(b'\n');
+        if stdin.write_all(&bytes).await.is_err() || stdin.flush().await.is_err() {
+            self.stdin = None;
+        }
+    }
+
+    /// How it ended, once its output has.
+    pub(super) async fn exit(mut self) -> Exit {
+        use std::os::unix::process::ExitStatusExt as _;
+        // Its output may be closed while it goes on running; nobody could talk to it any more.
+        let waited = timeout(LAST_WORDS, self.guarded.wait()).await;
+        let status = match waited {
+            Ok(status) => status.ok(),
+            Err(_) => {
+                self.guarded.end().await;
+                None
+            }
+        };
+        let code = status.and_then(|s| s.code().or(s.signal().map(|signal| 128 + signal)));
+        Exit {
+            code,
+            status: status.map_or_else(|| "it was ended".to_owned(), |status| status.to_string()),
+            complaint: lock(&self.complaint).trim().to_owned(),
+        }
+    }
+
+    /// Ends it and everything it started.
+    pub(super) async fn end(mut self) {
+        // It then saves what it has to and ends by itself, if it has nothing to do.
+        self.stdin = None;
+        self.lines.close();
+        if timeout(LAST_WORDS, self.guarded.wait()).await.is_err() {
+            self.guarded.end().await;
+        }
+    }
+
+    /// Ends it and everything it started without giving it time for last words.
+    pub(super) async fn kill(self) {
+        self.guarded.end().await;
+    }
+}
+
+async fn read_lines(stdout: ChildStdout, lines: mpsc::Sender<String>) {
+    let mut reader = BufReader::with_capacity(64 * 1024, stdout);
+    let mut bytes = vec![];
+    loop {
+        bytes.clear();
+        match reader.read_until(b'\n', &mut bytes).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let line = String::from_utf8_lossy(&bytes).into_owned();
+        // Somebody may not want to hear it any more; the program must not be held up by that.
+        let _ = lines.send(line).await;
+    }
+}
+
+async fn read_complaint(mut stderr: ChildStderr, complaint: Arc<Mutex<String>>) {
+    let mut chunk = [0; 4096];
+    while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
+        let mut text = lock(&complaint);
+        text.push_str(&String::from_utf8_lossy(&chunk[..read]));
+        let surplus = text.len().saturating_sub(COMPLAINT);
+        let start = text.ceil_char_boundary(surplus);
+        text.drain(..start);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,163 @@
+//! What went wrong, told apart by what can be done about it.
+
+use atomic_event::{BackendId, StepError};
+use serde_json::Value;
+
+use super::decode::shorten;
+use super::wire::TurnResult;
+use crate::BackendError;
+
+/// Something that went wrong between the program and its provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Trouble {
+    pub(super) kind: Kind,
+    /// What is said about it.
+    pub(super) words: String,
+}
+
+/// Kinds of trouble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    RateLimited,
+    Quota,
+    Overloaded,
+    Unavailable,
+    Login,
+    ContextOverflow,
+    Refused,
+    ModelUnknown,
+    ConversationGone,
+    Rejected,
+}
+
+impl Kind {
+    /// The code of the error it leads to.
+    pub(super) fn code(self) -> &'static str {
+        Trouble { kind: self, words: String::new() }.into_backend_error().code()
+    }
+}
+
+impl Trouble {
+    pub(super) fn into_error(self) -> StepError {
+        self.into_backend_error().into()
+    }
+
+    pub(super) fn into_backend_error(self) -> BackendError {
+        let (backend, message) = (BackendId::from(super::ID), shorten(&self.words));
+        match self.kind {
+            Kind::RateLimited => BackendError::RateLimited { backend, retry_after_secs: None },
+            Kind::Quota => BackendError::QuotaUsedUp { backend, message },
+            Kind::Overloaded => BackendError::Overloaded { backend },
+            Kind::Unavailable => BackendError::Unavailable { backend, message },
+            Kind::Login => BackendError::LoginNeeded { backend },
+            Kind::ContextOverflow => BackendError::ContextOverflow { backend },
+            Kind::Refused => BackendError::Refused { backend, message },
+            Kind::ModelUnknown => BackendError::ModelUnknown { backend, message },
+            Kind::ConversationGone => {
+                BackendError::ConversationGone { backend, conversation: message.into() }
+            }
+            Kind::Rejected => BackendError::Rejected { backend, message },
+        }
+    }
+}
+
+/// Why a turn failed, from its result and the last trouble before it.
+pub(super) fn of_result(result: &TurnResult, before: Option<Trouble>) -> Trouble {
+    let words = result.words();
+    let reason = result.terminal_reason.as_deref().unwrap_or_default();
+    let refused = result.stop_reason.as_deref() == Some("refusal");
+    let kind = match reason {
+        "prompt_too_long" => Kind::ContextOverflow,
+        _ if refused => Kind::Refused,
+        _ => kind(result.api_error_status, &words, reason),
+    };
+    match (kind, before) {
+        // The result does not always say what the retries before it were about.
+        (Kind::Rejected, Some(before)) if result.api_error_status.is_none() => before,
+        (kind, _) => Trouble { kind, words },
+    }
+}
+
+/// What a status and the words around it mean. The words decide where the status leaves it open.
+pub(super) fn kind(status: Option<u16>, words: &str, code: &str) -> Kind {
+    let said = format!("{words} {code}").to_lowercase();
+    let says = |parts: &[&str]| parts.iter().any(|part| said.contains(part));
+    if says(&["prompt is too long", "prompt_too_long", "context window", "maximum context"]) {
+        return Kind::ContextOverflow;
+    }
+    if says(&["no conversation found"]) {
+        return Kind::ConversationGone;
+    }
+    if says(&["usage limit", "limit reached", "credit balance", "quota", "billing"]) {
+        return Kind::Quota;
+    }
+    match status {
+        Some(429) => Kind::RateLimited,
+        Some(529) => Kind::Overloaded,
+        Some(401 | 403) => Kind::Login,
+        Some(404) => Kind::ModelUnknown,
+        Some(500..) => Kind::Unavailable,
+        Some(_) => Kind::Rejected,
+        None if says(&["not logged in", "/login", "authentication", "api key"]) => Kind::Login,
+        None if says(&["overloaded"]) => Kind::Overloaded,
+        None if says(&["rate_limit", "rate limit"]) => Kind::RateLimited,
+        None if says(&["model_not_found"]) => Kind::ModelUnknown,
+        None if says(CONNECTION) => Kind::Unavailable,
+        None => Kind::Rejected,
+    }
+}
+
+/// How programs call it when nobody is at the other end.
+const CONNECTION: &[&str] = &[
+    "econnrefused",
+    "econnreset",
+    "connection",
+    "connect",
+    "socket",
+    "network",
+    "timed out",
+    "timeout",
+    "fetch failed",
+    "enotfound",
+    "server_error",
+    "unknown",
+];
+
+/// A text, or the text in the usual places of an object.
+pub(super) fn words_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Object(fields) => {
+            let inner = ["message", "error", "type"].iter().find_map(|key| fields.get(*key));
+            inner.map(words_of).unwrap_or_default()
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, kind};
+
+    #[test]
+    fn statuses_and_words_are_told_apart() {
+        let table = [
+            (Some(429), "rate_limit", Kind::RateLimited),
+            (Some(429), "You have hit your usage limit", Kind::Quota),
+            (Some(400), "Your credit balance is too low", Kind::Quota),
+            (Some(400), "messages: bad thing", Kind::Rejected),
+            (Some(400), "prompt is too long: 5 > 4", Kind::ContextOverflow),
+            (Some(401), "invalid x-api-key", Kind::Login),
+            (Some(403), "forbidden", Kind::Login),
+            (Some(404), "model: claude-nope", Kind::ModelUnknown),
+            (Some(500), "fake 500", Kind::Unavailable),
+            (Some(529), "overloaded", Kind::Overloaded),
+            (None, "Not logged in · Please run /login", Kind::Login),
+            (None, "Unable to connect to API (ECONNREFUSED)", Kind::Unavailable),
+            (None, "something else", Kind::Rejected),
+        ];
+        for (status, words, expected) in table {
+            assert_eq!(kind(status, words, ""), expected, "{status:?} {words}");
+        }
+    }
+}

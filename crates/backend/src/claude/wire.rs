@@ -1,0 +1,228 @@
+//! What the program and we say to each other: one JSON object a line, both ways.
+//!
+//! Reading is lenient: every field may be missing, and what is not known is passed over. Of a field
+//! that has several shapes the value itself is kept.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// A line from the program.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Line {
+    /// Everything that is neither talk nor a request.
+    System(System),
+    /// A finished block of what the model says.
+    Assistant(Spoken),
+    /// A tool's result, or a text that was put into the conversation.
+    User(Spoken),
+    /// A piece of what the model is saying.
+    StreamEvent(Streamed),
+    /// The end of a turn.
+    Result(Box<TurnResult>),
+    /// The program wants something from us.
+    ControlRequest {
+        #[serde(default)]
+        request_id: String,
+        #[serde(default)]
+        request: Request,
+    },
+    /// The program does not want it any more.
+    ControlCancelRequest {
+        #[serde(default)]
+        request_id: String,
+    },
+    /// The program answers us.
+    ControlResponse {
+        #[serde(default)]
+        response: Response,
+    },
+    /// Newer than we are, or of no use to us.
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct System {
+    pub(super) subtype: String,
+    pub(super) session_id: Option<String>,
+    /// Of `session_state_changed`.
+    pub(super) state: Option<String>,
+    /// Of `api_retry`.
+    pub(super) attempt: u64,
+    pub(super) retry_delay_ms: f64,
+    pub(super) error_status: Option<u16>,
+    pub(super) error: Value,
+    /// Of `compact_boundary`.
+    pub(super) compact_metadata: CompactMetadata,
+    /// Of the life of helpers.
+    #[serde(flatten)]
+    pub(super) task: TaskNews,
+    /// Of notices; elsewhere it may be anything.
+    pub(super) content: Value,
+    pub(super) message: Value,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct CompactMetadata {
+    pub(super) pre_tokens: Option<u64>,
+    pub(super) post_tokens: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct TaskNews {
+    pub(super) task_id: String,
+    pub(super) tool_use_id: Option<String>,
+    pub(super) task_type: Option<String>,
+    pub(super) description: Option<String>,
+    pub(super) subagent_type: Option<String>,
+    pub(super) status: Option<Value>,
+    pub(super) usage: TaskUsage,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct TaskUsage {
+    pub(super) total_tokens: u64,
+    pub(super) tool_uses: u64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Spoken {
+    pub(super) message: Message,
+    pub(super) parent_tool_use_id: Option<String>,
+    /// Set when it is not the model that speaks, but the program about an error.
+    pub(super) error: Value,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Message {
+    pub(super) content: Value,
+    pub(super) usage: Option<TokenCounts>,
+}
+
+/// Tokens of one request.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct TokenCounts {
+    input_tokens: u64,
+    output_tokens: u64,
+    cache_read_input_tokens: u64,
+    cache_creation_input_tokens: u64,
+}
+
+impl TokenCounts {
+    /// Everything the model has read and said.
+    pub(super) fn all(self) -> u64 {
+        self.input_tokens
+            + self.output_tokens
+            + self.cache_read_input_tokens
+            + self.cache_creation_input_tokens
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Streamed {
+    pub(super) event: StreamedEvent,
+    pub(super) parent_tool_use_id: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct StreamedEvent {
+    pub(super) r#type: String,
+    pub(super) delta: StreamedDelta,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct StreamedDelta {
+    pub(super) text: Option<String>,
+    pub(super) thinking: Option<String>,
+}
+
+/// The end of a turn.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct TurnResult {
+    pub(super) subtype: String,
+    pub(super) is_error: bool,
+    pub(super) result: Option<Value>,
+    pub(super) structured_output: Option<Value>,
+    pub(super) errors: Vec<Value>,
+    pub(super) api_error_status: Option<u16>,
+    pub(super) terminal_reason: Option<String>,
+    pub(super) stop_reason: Option<String>,
+    pub(super) session_id: Option<String>,
+    pub(super) total_cost_usd: Option<f64>,
+    #[serde(rename = "modelUsage")]
+    pub(super) model_usage: Value,
+    pub(super) model_usage_since_last_result: Value,
+}
+
+impl TurnResult {
+    /// Everything it says, in one text.
+    pub(super) fn words(&self) -> String {
+        let result = self.result.as_ref().and_then(Value::as_str).unwrap_or_default();
+        let errors = self.errors.iter().filter_map(Value::as_str);
+        // What is in brackets is for the program's own developers.
+        let errors = errors.filter(|text| !text.starts_with("[ede_diagnostic]"));
+        let all: Vec<&str> =
+            std::iter::once(result).chain(errors).filter(|t| !t.is_empty()).collect();
+        all.join("; ")
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Request {
+    pub(super) subtype: String,
+    pub(super) tool_name: String,
+    pub(super) input: Value,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Response {
+    pub(super) subtype: String,
+    pub(super) request_id: String,
+    pub(super) response: Value,
+    pub(super) error: Option<Value>,
+}
+
+/// A prompt.
+pub(super) fn user(text: &str, verbatim: bool) -> String {
+    let mut line = json!({
+        "type": "user",
+        "uuid": uuid::Uuid::new_v4().to_string(),
+        "message": { "role": "user", "content": text },
+        "parent_tool_use_id": null,
+    });
+    if verbatim {
+        line["client_composed"] = json!(true);
+    }
+    line.to_string()
+}
+
+/// Something we want from the program.
+pub(super) fn request(id: &str, request: &Value) -> String {
+    json!({ "type": "control_request", "request_id": id, "request": request }).to_string()
+}
+
+/// What the program wanted.
+pub(super) fn reply(id: &str, response: &Value) -> String {
+    let response = json!({ "subtype": "success", "request_id": id, "response": response });
+    json!({ "type": "control_response", "response": response }).to_string()
+}
+
+/// We cannot do what the program wants.
+pub(super) fn refuse(id: &str, why: &str) -> String {
+    let response = json!({ "subtype": "error", "request_id": id, "error": why });
+    json!({ "type": "control_response", "response": response }).to_string()
+}
