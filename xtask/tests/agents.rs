@@ -54,7 +54,8 @@ impl Cache {
 
     fn install(&self) -> PathBuf {
         let (folder, said) = run(&mut self.command("agents"));
-        PathBuf::from(folder.unwrap_or_else(|| panic!("{said}")))
+        assert!(folder.is_some(), "{said}");
+        PathBuf::from(folder.unwrap())
     }
 
     /// The last line of an installation that fails.
@@ -215,7 +216,8 @@ fn rows(cache: &Cache, change: impl FnOnce(&mut Command)) -> (Vec<String>, Strin
         .env_remove("CI");
     change(&mut command);
     let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
-    let (_, table) = said.split_once("\nsuite ").unwrap_or_else(|| panic!("{said}"));
+    assert!(said.contains("\nsuite "), "{said}");
+    let (_, table) = said.split_once("\nsuite ").unwrap();
     let wanted = |line: &&str| line.starts_with("agents ") || line.starts_with("real agents ");
     // Without the time it took.
     let word = |line: &str| {

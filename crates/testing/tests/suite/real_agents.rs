@@ -1,5 +1,7 @@
 //! The real agent programs, from the folder that `cargo xtask agents` prints.
 
+#![expect(clippy::expect_used, reason = "a helper that fails fails its test")]
+
 use std::path::PathBuf;
 use std::process::Command;
 
