@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask check | test | bench | schema | docs`.
+//! The project's own chores: `cargo xtask check | test | agents | bench | schema | docs`.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool for people prints")]
 
@@ -19,7 +19,10 @@ usage: cargo xtask <command>
 
   check [--manifest <Cargo.toml>]  boundaries between crates, sizes, names, lints
   test [--quick]                   everything, with a table at the end;
-                                   --quick leaves out clippy, deny and the crash tests
+                                   --quick leaves out clippy, deny, the crash tests and
+                                   those of real agents
+  agents                           install the pinned agent programs where they are missing,
+                                   and print their folder, for ATOMIC_AGENTS
   bench [--smoke] [flags]          the benchmarks; --smoke only shows that they run
   schema [--check]                 write docs/schema/journal.schema.json, or compare it
   docs [--check]                   write docs/settings.md, or compare it";
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.as_slice() {
         ["test"] => return exit(test::run(false)),
         ["test", "--quick"] => return exit(test::run(true)),
+        ["agents"] => test::print_agents(),
         ["check"] => run_check(None),
         ["check", "--manifest", manifest] => run_check(Some(Path::new(manifest))),
         ["bench", flags @ ..] => Metadata::read(None).and_then(|tree| bench::run(&tree, flags)),

@@ -182,6 +182,12 @@ fn a_package_registry_is_named_nowhere_but_in_the_form_of_cargos_lock_file() {
     let host = ["crates", "io"].join(".");
     let index = ["registry", "+https://github.com/rust-lang/", &host, "-index"].concat();
     let mirror = ["sparse", "+https://mirror.example/"].concat();
+    let npm_host = ["registry", "npmjs", "org"].join(".");
+    let npm_lock = format!(
+        "\"version\": \"1.0.0\",\n\"integrity\": \"sha512-x\",\n\
+         \"resolved\": \"https://{npm_host}/a.tgz\",\n\
+         \"resolved\": \"https://mirror.example/a.tgz\",\n"
+    );
     let lock = format!("source = \"{index}\"\nsource = \"{mirror}\"\n");
     let found = violations(
         clean_with(&[
@@ -189,17 +195,22 @@ fn a_package_registry_is_named_nowhere_but_in_the_form_of_cargos_lock_file() {
             ("Cargo.lock.orig", &format!("source = \"{index}\"\n")),
             ("README.md", &format!("my{host}, {host}ta\nsee https://{host}/crates/x\n")),
             (".cargo/config.toml", "[alias]\nx = \"run\"\n[source.mirror]\n"),
+            ("agents/.npmrc", "fund=false\n@us:registry=https://mirror.example/\n"),
+            ("agents/package-lock.json", &npm_lock),
         ])
         .path(),
     );
     let says = |place: &str, what: &str| {
-        format!("{place}: names a package registry ({what}); leave that to cargo")
+        format!("{place}: names a package registry ({what}); leave that to the machine")
     };
     let expected = [
         says(".cargo/config.toml:3", "[source"),
         says("Cargo.lock:2", &["sparse", "+http"].concat()),
         says("Cargo.lock.orig:1", &host),
         says("README.md:2", &host),
+        says("agents/.npmrc:2", "registry"),
+        says("agents/package-lock.json:3", npm_host.trim_start_matches("registry.")),
+        says("agents/package-lock.json:4", "\"resolved\": \"http"),
     ];
     assert_eq!(found, expected.join("\n"));
 }

@@ -27,6 +27,9 @@ const ADDRESSES: &[&str] = &[concat!("registry", "+http"), concat!("sparse", "+h
 /// Words of a cargo configuration that choose a registry.
 const SETTINGS: &[&str] = &["[source", "[registr", "replace-with"];
 
+/// The field with which a lock file of npm names the address of a package, whatever its host.
+const RESOLVED: &str = "\"resolved\": \"http";
+
 /// Searches every file that is, or could be, tracked.
 pub(super) fn check(tree: &Metadata, findings: &mut Findings<'_>) -> Result<(), String> {
     let hosts: Vec<String> = HOSTS.iter().map(|(name, top)| format!("{name}.{top}")).collect();
@@ -39,7 +42,8 @@ pub(super) fn check(tree: &Metadata, findings: &mut Findings<'_>) -> Result<(), 
                 continue;
             }
             if let Some(what) = named_registry(&path, line, &hosts) {
-                let problem = format!("names a package registry ({what}); leave that to cargo");
+                let problem =
+                    format!("names a package registry ({what}); leave that to the machine");
                 findings.add(&path, index + 1, problem);
             }
         }
@@ -59,6 +63,12 @@ fn named_registry(path: &Path, line: &str, hosts: &[String]) -> Option<String> {
     }
     if let Some(address) = ADDRESSES.iter().find(|address| line.contains(**address)) {
         return Some((*address).to_owned());
+    }
+    if path.ends_with("package-lock.json") && line.contains(RESOLVED) {
+        return Some(RESOLVED.to_owned());
+    }
+    if path.ends_with(".npmrc") && line.contains("registry") {
+        return Some("registry".to_owned());
     }
     let is_configuration = path.parent().is_some_and(|folder| folder.ends_with(".cargo"));
     let setting = SETTINGS.iter().find(|setting| line.trim_start().starts_with(**setting));

@@ -1,11 +1,10 @@
 //! cargo-deny, pinned, in a cache outside the tree.
 
-use std::env;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::Log;
+use super::{Log, cache};
 use crate::metadata::cargo;
 
 const VERSION: &str = "0.20.2";
@@ -15,14 +14,10 @@ pub(super) fn program(log: &Log) -> Result<PathBuf, String> {
     if is_pinned_version(Path::new("cargo-deny")) {
         return Ok("cargo-deny".into());
     }
-    let cache = std::path::absolute(cache()).map_err(|e| format!("no place for a cache: {e}"))?;
+    let cache = cache::folder()?;
     let installed = cache.join(format!("cargo-deny-{VERSION}"));
     let program = installed.join("bin/cargo-deny");
-    fs::create_dir_all(&cache).map_err(|e| format!("cannot create {}: {e}", cache.display()))?;
-    // Held until we return, so that two runs do not install over each other.
-    let lock = File::create(cache.join("lock"))
-        .and_then(|file| file.lock().map(|()| file))
-        .map_err(|e| format!("cannot lock {}: {e}", cache.display()))?;
+    let lock = cache::lock(&cache, log)?;
     if !is_pinned_version(&program) {
         install(log, &cache, &installed)?;
     }
@@ -41,15 +36,6 @@ pub(super) fn command(program: &Path, root: &Path) -> Command {
 fn is_pinned_version(program: &Path) -> bool {
     let said = Command::new(program).arg("--version").output();
     said.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim().ends_with(VERSION))
-}
-
-fn cache() -> PathBuf {
-    let folder =
-        |variable: &str| env::var_os(variable).filter(|v| !v.is_empty()).map(PathBuf::from);
-    folder("ATOMIC_TOOLS")
-        .or_else(|| folder("XDG_CACHE_HOME").map(|cache| cache.join("atomic-tools")))
-        .or_else(|| folder("HOME").map(|home| home.join(".cache/atomic-tools")))
-        .unwrap_or_else(|| env::temp_dir().join("atomic-tools"))
 }
 
 /// Builds into a folder of its own and renames it, so that what is there is whole.

@@ -3,6 +3,8 @@
 //! A failing suite is shown whole and does not keep the next from running, so that one run shows
 //! all failures; only a failing build does. A passing suite is only written to a log.
 
+mod agents;
+mod cache;
 mod counts;
 mod deny;
 mod plan;
@@ -10,6 +12,7 @@ mod table;
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
@@ -17,7 +20,7 @@ use std::time::Instant;
 use crate::metadata::{Metadata, cargo};
 use crate::{bench, check, docs, schema};
 use counts::Counts;
-use plan::{Job, Suite, Tree};
+use plan::{Agents, Job, Suite, Tree};
 use table::{Outcome, Row};
 
 /// Runs all suites; fails when one of them did.
@@ -30,13 +33,13 @@ pub(crate) fn run(quick: bool) -> Result<ExitCode, String> {
     let logs = metadata.target_directory.join("xtask-test");
     fs::create_dir_all(&logs).map_err(|e| format!("cannot create {}: {e}", logs.display()))?;
 
+    let mut run = Run { metadata, logs, agents: Err("not asked for".to_owned()) };
     let mut rows: Vec<Row> = Vec::new();
     let mut build_failed = false;
     for suite in plan::plan(&tree, quick) {
-        let row = if build_failed && suite.needs_build {
-            Row::not_run(&suite.name, "the build failed")
-        } else {
-            perform(&suite, &metadata, &logs)?
+        let row = match suite.lacks(build_failed, &run.agents) {
+            Some(reason) => Row::not_run(&suite.name, reason),
+            None => run.perform(&suite)?,
         };
         build_failed |= suite.is_build && row.outcome == Outcome::Failed;
         rows.push(row);
@@ -51,29 +54,88 @@ fn has_nextest() -> bool {
     asked.is_ok_and(|output| output.status.success())
 }
 
-fn perform(suite: &Suite, metadata: &Metadata, logs: &Path) -> Result<Row, String> {
-    print!("{:<width$} … ", suite.name, width = table::NAME_WIDTH);
-    io::stdout().flush().map_err(|e| format!("cannot write to the terminal: {e}"))?;
-    let log = Log::create(logs, &suite.name)?;
-    let began = Instant::now();
-    let end = carry_out(&suite.job, metadata, &log);
-    let seconds = began.elapsed().as_secs_f64();
-    let output = log.text();
-    let (mut outcome, mut note) = match end {
-        End::Passed => (Outcome::Passed, None),
-        End::Failed(note) => (Outcome::Failed, note),
-        End::NotRun(note) => (Outcome::NotRun, Some(note)),
-    };
-    let mut counts = Counts::of(&suite.job, outcome, &output);
-    if suite.needs_tests && outcome == Outcome::Passed && counts.passed == 0 {
-        (outcome, note) = (Outcome::Failed, Some("no such test was found".to_owned()));
-        counts = Counts::of(&suite.job, outcome, &output);
+/// Installs the real agent programs where they are missing and prints their folder.
+pub(crate) fn print_agents() -> Result<(), String> {
+    println!("{}", agents::folder(&Log::terminal()?)?.display());
+    Ok(())
+}
+
+/// What suites are run with.
+struct Run {
+    metadata: Metadata,
+    logs: PathBuf,
+    /// Known after the suite that asks for them.
+    agents: Agents,
+}
+
+impl Run {
+    fn perform(&mut self, suite: &Suite) -> Result<Row, String> {
+        print!("{:<width$} … ", suite.name, width = table::NAME_WIDTH);
+        io::stdout().flush().map_err(|e| format!("cannot write to the terminal: {e}"))?;
+        let log = Log::create(&self.logs, &suite.name)?;
+        let began = Instant::now();
+        let end = self.carry_out(&suite.job, &log);
+        let seconds = began.elapsed().as_secs_f64();
+        let output = log.text();
+        let (mut outcome, mut note) = match end {
+            End::Passed => (Outcome::Passed, None),
+            End::Failed(note) => (Outcome::Failed, note),
+            End::NotRun(note) => (Outcome::NotRun, Some(note)),
+        };
+        let mut counts = Counts::of(&suite.job, outcome, &output);
+        if suite.needs_tests && outcome == Outcome::Passed && counts.passed == 0 {
+            (outcome, note) = (Outcome::Failed, Some("no such test was found".to_owned()));
+            counts = Counts::of(&suite.job, outcome, &output);
+        }
+        println!("{} {seconds:.1} s", outcome.word());
+        if outcome == Outcome::Failed {
+            println!("{output}\n(log: {})", log.path.display());
+        }
+        Ok(Row { name: suite.name.clone(), outcome, counts, seconds, note })
     }
-    println!("{} {seconds:.1} s", outcome.word());
-    if outcome == Outcome::Failed {
-        println!("{output}\n(log: {})", log.path.display());
+
+    fn carry_out(&mut self, job: &Job, log: &Log) -> End {
+        let root = &self.metadata.workspace_root;
+        let done = match job {
+            Job::Cargo { calls, .. } => {
+                // All of them, whatever the first says.
+                let ends: Vec<_> = calls.iter().map(|call| self.cargo(log, call)).collect();
+                ends.into_iter().collect::<Result<Vec<()>, String>>().map(|_| ())
+            }
+            Job::Check => check::run(&self.metadata).map(|said| log.write(&said)),
+            Job::Schema => schema::compare(root),
+            Job::Docs => docs::compare(root),
+            Job::Bench => bench::command_line(&self.metadata, &["--smoke"])
+                .and_then(|call| self.cargo(log, &call)),
+            Job::Deny => match deny::program(log) {
+                Ok(program) => log.run(deny::command(&program, root)),
+                Err(reason) => return End::missing_tool(log, reason),
+            },
+            Job::Agents => {
+                self.agents = agents::folder(log);
+                match &self.agents {
+                    Ok(_) => Ok(()),
+                    Err(reason) => return End::missing_tool(log, reason.clone()),
+                }
+            }
+        };
+        match done {
+            Ok(()) => End::Passed,
+            Err(problem) => {
+                log.write(&problem);
+                End::Failed(problem.starts_with("not there yet").then_some(problem))
+            }
+        }
     }
-    Ok(Row { name: suite.name.clone(), outcome, counts, seconds, note })
+
+    fn cargo(&self, log: &Log, arguments: &[String]) -> Result<(), String> {
+        let mut command = cargo();
+        command.args(arguments);
+        if let Ok(folder) = &self.agents {
+            command.env(agents::VARIABLE, folder);
+        }
+        log.run(command)
+    }
 }
 
 /// How a suite ended, with a word on why where its output does not say it.
@@ -83,35 +145,13 @@ enum End {
     NotRun(String),
 }
 
-fn carry_out(job: &Job, metadata: &Metadata, log: &Log) -> End {
-    let done = match job {
-        Job::Cargo { calls, .. } => {
-            // All of them, whatever the first says.
-            let ends: Vec<_> = calls.iter().map(|call| log.cargo(call)).collect();
-            ends.into_iter().collect::<Result<Vec<()>, String>>().map(|_| ())
-        }
-        Job::Check => check::run(metadata).map(|said| log.write(&said)),
-        Job::Schema => schema::compare(&metadata.workspace_root),
-        Job::Docs => docs::compare(&metadata.workspace_root),
-        Job::Bench => bench::command_line(metadata, &["--smoke"]).and_then(|call| log.cargo(&call)),
-        Job::Deny => match deny::program(log) {
-            Ok(program) => log.run(deny::command(&program, &metadata.workspace_root)),
-            Err(reason) if in_ci() => Err(format!("cargo-deny is not to be had: {reason}")),
-            Err(reason) => return End::NotRun(reason),
-        },
-    };
-    match done {
-        Ok(()) => End::Passed,
-        Err(problem) => {
-            log.write(&problem);
-            End::Failed(problem.starts_with("not there yet").then_some(problem))
-        }
+impl End {
+    /// On a developer's machine a missing tool is said; where nobody reads it is a failure.
+    fn missing_tool(log: &Log, reason: String) -> Self {
+        log.write(&reason);
+        let in_ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
+        if in_ci { Self::Failed(Some(reason)) } else { Self::NotRun(reason) }
     }
-}
-
-/// On a developer's machine a missing tool is said; where nobody reads it is a failure.
-fn in_ci() -> bool {
-    std::env::var("CI").is_ok_and(|value| value == "true" || value == "1")
 }
 
 /// What a suite printed.
@@ -129,6 +169,13 @@ impl Log {
         Ok(Self { path, file })
     }
 
+    /// Everything goes to standard error, for a person to read.
+    fn terminal() -> Result<Self, String> {
+        let stderr = io::stderr().as_fd().try_clone_to_owned();
+        let file = stderr.map_err(|e| format!("cannot write to the terminal: {e}"))?.into();
+        Ok(Self { path: "/dev/stderr".into(), file })
+    }
+
     fn write(&self, text: &str) {
         // A log that cannot be written must not fail a suite that passed.
         let _ = writeln!(&self.file, "{text}");
@@ -137,12 +184,6 @@ impl Log {
     fn text(&self) -> String {
         let bytes = fs::read(&self.path).unwrap_or_default();
         String::from_utf8_lossy(&bytes).trim_end().to_owned()
-    }
-
-    fn cargo(&self, arguments: &[String]) -> Result<(), String> {
-        let mut command = cargo();
-        command.args(arguments);
-        self.run(command)
     }
 
     fn run(&self, mut command: Command) -> Result<(), String> {

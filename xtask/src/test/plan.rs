@@ -1,5 +1,7 @@
 //! Which suites there are, and in which order.
 
+use std::path::PathBuf;
+
 use super::counts::Runner;
 use crate::metadata::Metadata;
 
@@ -24,9 +26,24 @@ pub(super) struct Suite {
     pub(super) is_build: bool,
     /// Not run when the build failed.
     pub(super) needs_build: bool,
+    /// Not run without the real agent programs.
+    pub(super) needs_agents: bool,
     /// Finding no test is a failure: somebody has renamed them.
     pub(super) needs_tests: bool,
 }
+
+impl Suite {
+    /// Why it cannot be run, after the suites before it.
+    pub(super) fn lacks<'a>(&self, build_failed: bool, agents: &'a Agents) -> Option<&'a str> {
+        if self.needs_build && build_failed {
+            return Some("the build failed");
+        }
+        agents.as_ref().err().filter(|_| self.needs_agents).map(String::as_str)
+    }
+}
+
+/// The folder of the real agent programs, or why there is none.
+pub(super) type Agents = Result<PathBuf, String>;
 
 /// What a suite does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +58,8 @@ pub(super) enum Job {
     Docs,
     /// cargo-deny, which may have to be installed first.
     Deny,
+    /// The real agent programs, which may have to be installed.
+    Agents,
     /// The benchmarks, only to see that they run.
     Bench,
 }
@@ -52,6 +71,13 @@ const FAILPOINTS: &str = "failpoints";
 /// Marks what belongs to the crash suite, in the name of a test or of its binary. (So no other
 /// test has it in its name.)
 const CRASH: &str = "crash";
+
+/// Marks what starts a real agent program, in the name of a test or of a module around it. Such a
+/// test is in no other suite, the crash suite included.
+const REAL: &str = "real_agent";
+
+/// Each of them starts a process of hundreds of megabytes.
+const REAL_AT_ONCE: &str = "--test-threads 2";
 
 impl Tree {
     /// Reads what the plan needs from cargo's metadata.
@@ -86,6 +112,7 @@ pub(super) fn plan(tree: &Tree, quick: bool) -> Vec<Suite> {
     ];
     if !quick {
         suites.push(alone("deny", Job::Deny));
+        suites.push(alone("agents", Job::Agents));
         let clippy = words("clippy --workspace --all-targets");
         suites.push(alone(
             "clippy",
@@ -119,18 +146,20 @@ fn nextest(tree: &Tree, quick: bool) -> Vec<Suite> {
     } else {
         format!("test({CRASH})")
     };
-    let call = |filter: String| {
+    let call = |options: &str, filter: String| {
         let fixed = words("nextest run --workspace --no-fail-fast --no-tests=pass");
         let filter = vec!["-E".to_owned(), filter];
-        tests(Runner::Nextest, vec![[fixed, features(tree), filter].concat()])
+        tests(Runner::Nextest, vec![[fixed, features(tree), words(options), filter].concat()])
     };
     let mut suites = Vec::new();
     for (package, short) in &tree.packages {
-        let filter = format!("package(={package}) - ({crash})");
-        suites.push(after_build(&format!("tests {short}"), call(filter)));
+        let filter = format!("package(={package}) - ({crash} | test({REAL}))");
+        suites.push(after_build(&format!("tests {short}"), call("", filter)));
     }
     if !quick {
-        suites.push(Suite { needs_tests: true, ..after_build(CRASH, call(crash)) });
+        let crash = call("", format!("({crash}) - test({REAL})"));
+        suites.push(Suite { needs_tests: true, ..after_build(CRASH, crash) });
+        suites.push(real_agents(call(REAL_AT_ONCE, format!("test({REAL})"))));
     }
     suites
 }
@@ -146,18 +175,26 @@ fn cargo_test(tree: &Tree, quick: bool) -> Vec<Suite> {
     let choose = |names: &[&String]| -> Vec<String> {
         names.iter().flat_map(|name| ["--test".to_owned(), (*name).clone()]).collect()
     };
+    let others = format!("-- --skip {CRASH} --skip {REAL}");
     let ordinary = [words("--lib --bins"), choose(&other)].concat();
-    let job = tests(Runner::CargoTest, vec![call(ordinary.clone(), "-- --skip crash")]);
+    let job = tests(Runner::CargoTest, vec![call(ordinary.clone(), &others)]);
     let mut suites = vec![after_build("tests", job)];
     if !quick {
-        let mut calls = vec![call(ordinary, "-- crash")];
+        let mut calls = vec![call(ordinary.clone(), &format!("-- {CRASH} --skip {REAL}"))];
         if !crash.is_empty() {
-            calls.push(call(choose(&crash), ""));
+            calls.push(call(choose(&crash), &format!("-- --skip {REAL}")));
         }
         let job = tests(Runner::CargoTest, calls);
         suites.push(Suite { needs_tests: true, ..after_build(CRASH, job) });
+        let all = [ordinary, choose(&crash)].concat();
+        let call = call(all, &format!("-- {REAL} {REAL_AT_ONCE}"));
+        suites.push(real_agents(tests(Runner::CargoTest, vec![call])));
     }
     suites
+}
+
+fn real_agents(job: Job) -> Suite {
+    Suite { needs_agents: true, needs_tests: true, ..after_build("real agents", job) }
 }
 
 /// The examples in the documentation, of which some must not compile; nextest does not run them.
@@ -169,7 +206,8 @@ fn documentation(tree: &Tree) -> Suite {
 
 fn alone(name: &str, job: Job) -> Suite {
     let name = name.to_owned();
-    Suite { name, job, is_build: false, needs_build: false, needs_tests: false }
+    let [is_build, needs_build, needs_agents, needs_tests] = [false; 4];
+    Suite { name, job, is_build, needs_build, needs_agents, needs_tests }
 }
 
 fn after_build(name: &str, job: Job) -> Suite {
@@ -228,11 +266,13 @@ mod tests {
                 "schema",
                 "docs",
                 "deny",
+                "agents",
                 "clippy",
                 "build",
                 "tests graph",
                 "tests xtask",
                 "crash",
+                "real agents",
                 "documentation",
                 "bench smoke"
             ]
@@ -256,35 +296,56 @@ mod tests {
     #[test]
     fn every_test_is_in_exactly_one_suite() {
         let with = plan(&tree(true), false);
+        let suites = ["tests graph", "crash", "real agents"];
         assert_eq!(
-            [calls(&with, "tests graph"), calls(&with, "crash")].concat(),
+            suites.map(|name| calls(&with, name)).concat(),
             [
                 "nextest run --workspace --no-fail-fast --no-tests=pass \
-                 --features atomic-cli/failpoints -E package(=atomic-graph) - (binary(~crash) | test(crash))",
+                 --features atomic-cli/failpoints \
+                 -E package(=atomic-graph) - (binary(~crash) | test(crash) | test(real_agent))",
                 "nextest run --workspace --no-fail-fast --no-tests=pass \
-                 --features atomic-cli/failpoints -E binary(~crash) | test(crash)",
+                 --features atomic-cli/failpoints \
+                 -E (binary(~crash) | test(crash)) - test(real_agent)",
+                "nextest run --workspace --no-fail-fast --no-tests=pass \
+                 --features atomic-cli/failpoints --test-threads 2 -E test(real_agent)",
             ]
         );
         let no_binary = Tree { test_binaries: vec!["demo".into()], ..tree(true) };
         assert_eq!(
             calls(&plan(&no_binary, false), "crash"),
             ["nextest run --workspace --no-fail-fast --no-tests=pass \
-              --features atomic-cli/failpoints -E test(crash)"]
+              --features atomic-cli/failpoints -E (test(crash)) - test(real_agent)"]
         );
         assert_eq!(
             calls(&with, "documentation"),
             ["test --workspace --doc --no-fail-fast --features atomic-cli/failpoints"]
         );
         let without = plan(&tree(false), false);
+        let fixed = "test --workspace --no-fail-fast --features atomic-cli/failpoints";
+        let suites = ["tests", "crash", "real agents"];
         assert_eq!(
-            [calls(&without, "tests"), calls(&without, "crash")].concat(),
+            suites.map(|name| calls(&without, name)).concat(),
             [
-                "test --workspace --no-fail-fast --features atomic-cli/failpoints --lib --bins \
-                 --test demo -- --skip crash",
-                "test --workspace --no-fail-fast --features atomic-cli/failpoints --lib --bins \
-                 --test demo -- crash",
-                "test --workspace --no-fail-fast --features atomic-cli/failpoints --test crash",
+                format!("{fixed} --lib --bins --test demo -- --skip crash --skip real_agent"),
+                format!("{fixed} --lib --bins --test demo -- crash --skip real_agent"),
+                format!("{fixed} --test crash -- --skip real_agent"),
+                format!(
+                    "{fixed} --lib --bins --test demo --test crash \
+                     -- real_agent --test-threads 2"
+                ),
             ]
         );
+    }
+
+    #[test]
+    fn only_the_suite_that_starts_agents_lacks_them_and_says_why() {
+        let agents = Err("npm is not installed".to_owned());
+        for suite in plan(&tree(true), false).iter().chain(&plan(&tree(false), false)) {
+            let expected = (suite.name == "real agents").then_some("npm is not installed");
+            assert_eq!(suite.lacks(false, &agents), expected, "{}", suite.name);
+            assert_eq!(suite.lacks(false, &Ok("/agents".into())), None, "{}", suite.name);
+            let expected = suite.needs_build.then_some("the build failed").or(expected);
+            assert_eq!(suite.lacks(true, &agents), expected, "{}", suite.name);
+        }
     }
 }

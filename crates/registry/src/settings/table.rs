@@ -373,6 +373,7 @@ pub static VARIABLES: &[Variable] = &[
         "ATOMIC_TOOLS",
         "Folder for tools that the tests install, in place of `~/.cache/atomic-tools`",
     ),
+    test("ATOMIC_AGENTS", "Folder of the real agent programs, as `cargo xtask agents` prints it"),
     test("ATOMIC_CI_TARGET", "Folder in which CI keeps what it has built; nothing: none is kept"),
 ];
 

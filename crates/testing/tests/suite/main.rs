@@ -3,6 +3,7 @@
 mod guard;
 mod oracle;
 mod oracle_graphs;
+mod real_agents;
 mod runner;
 mod runner_batches;
 mod runner_crash;
