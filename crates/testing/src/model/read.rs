@@ -1,9 +1,12 @@
 //! Reading scripts.
 
+use std::fmt;
+use std::marker::PhantomData;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use serde::de::{Deserialize as _, Deserializer, Error as _};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::Value;
 
 use super::script::{Action, ApiError, Break, Ending, Reply, Script, Usage};
@@ -63,13 +66,14 @@ fn plain(message: &str) -> String {
     if let Some(name) = message.strip_prefix("missing field ") {
         return format!("the key {name} is missing; add it");
     }
-    if let Some(rest) = message.strip_prefix("invalid type: ")
+    let mismatch = message.strip_prefix("invalid type: ");
+    if let Some(rest) = mismatch.or_else(|| message.strip_prefix("invalid value: "))
         && let Some((found, expected)) = rest.split_once(", expected ")
     {
-        return format!("this is {}; write {} instead", article(found), kind(expected));
+        return format!("this is {}; write {} instead", in_words(found), kind(expected));
     }
-    if let Some(rest) = message.strip_prefix("duplicate key") {
-        return format!("the key{rest} is given twice; remove one of them");
+    if message.starts_with("duplicate key") {
+        return "this key is given twice; remove one of them".to_owned();
     }
     if message.contains(';') {
         return message.to_owned();
@@ -78,27 +82,72 @@ fn plain(message: &str) -> String {
 }
 
 /// What was found, as part of a sentence.
-fn article(found: &str) -> String {
+fn in_words(found: &str) -> String {
     match found.split_once(' ') {
-        Some(("integer" | "floating" | "offset", _)) => format!("the number or date {found}"),
-        Some((word, value)) => format!("the {word} {value}"),
-        None if found == "map" => "a table".to_owned(),
-        None if found == "sequence" => "a list".to_owned(),
-        None => format!("a {found}"),
+        Some(("integer" | "float", value)) => format!("the number {}", value.trim_matches('`')),
+        Some(("string", value)) => format!("the text {value}"),
+        Some(("boolean", value)) => value.to_owned(),
+        _ if found == "map" => "a table".to_owned(),
+        _ if found == "sequence" => "a list".to_owned(),
+        _ => found.to_owned(),
     }
 }
 
 /// What is wanted, as part of a sentence.
 fn kind(expected: &str) -> String {
     match expected {
-        "a sequence" => "a list, `[…]`".to_owned(),
+        "a sequence" => "a list, `[…]`,".to_owned(),
         "a string" => "a text in quotes".to_owned(),
         "a boolean" => "`true` or `false`".to_owned(),
-        _ if expected.starts_with('u') || expected.starts_with("a nonzero") => {
-            "a whole number".to_owned()
-        }
-        _ if expected.starts_with("struct ") => "a table, `{ … }`".to_owned(),
+        "u16" | "u64" | "usize" => "a whole number, not negative,".to_owned(),
+        _ if expected.starts_with("struct ") => "a table, `{ … }`,".to_owned(),
         _ => expected.to_owned(),
+    }
+}
+
+/// Reads a table and checks it while the reader still knows where it is.
+fn checked<'de, D, R, T>(reader: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    R: Deserialize<'de>,
+    T: TryFrom<R, Error = &'static str>,
+{
+    struct Checked<R, T>(PhantomData<(R, T)>);
+
+    impl<'de, R, T> Visitor<'de> for Checked<R, T>
+    where
+        R: Deserialize<'de>,
+        T: TryFrom<R, Error = &'static str>,
+    {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a table, `{ … }`,")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+            R::deserialize(MapAccessDeserializer::new(map))?.try_into().map_err(A::Error::custom)
+        }
+    }
+
+    reader.deserialize_map(Checked(PhantomData))
+}
+
+impl<'de> Deserialize<'de> for Reply {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        checked::<D, RawReply, Self>(reader)
+    }
+}
+
+impl<'de> Deserialize<'de> for Action {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        checked::<D, RawAction, Self>(reader)
+    }
+}
+
+impl<'de> Deserialize<'de> for ApiError {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        checked::<D, RawError, Self>(reader)
     }
 }
 
@@ -112,10 +161,9 @@ pub(super) fn replies<'de, D: Deserializer<'de>>(reader: D) -> Result<Vec<Reply>
 }
 
 /// One `[[turn.reply]]`, as it is written.
-#[derive(serde::Deserialize)]
+#[derive(Default, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[derive(Default)]
-pub(super) struct RawReply {
+struct RawReply {
     r#do: Vec<Action>,
     stop: Option<String>,
     usage: Usage,
@@ -163,7 +211,7 @@ impl TryFrom<RawReply> for Reply {
 /// One entry of `do`, as it is written.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawAction {
+struct RawAction {
     say: Option<String>,
     think: Option<String>,
     call: Option<RawCall>,
@@ -204,7 +252,7 @@ impl TryFrom<RawAction> for Action {
 /// An `error`, as it is written.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawError {
+struct RawError {
     status: u16,
     kind: Option<String>,
     message: Option<String>,

@@ -65,8 +65,7 @@ pub struct Turn {
 }
 
 /// What is said at once.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(try_from = "super::read::RawReply")]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
     /// What it consists of.
     pub actions: Vec<Action>,
@@ -85,8 +84,7 @@ pub struct Reply {
 }
 
 /// A part of a reply. `{workspace}`, `{user}` and `{result}` in texts are replaced.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(try_from = "super::read::RawAction")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Says a text.
     Say(String),
@@ -130,8 +128,7 @@ pub enum Ending {
 }
 
 /// How a provider says no.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "super::read::RawError")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiError {
     /// The HTTP status, 400 to 599.
     pub status: u16,

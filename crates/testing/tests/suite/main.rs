@@ -1,6 +1,9 @@
 //! The suites that need real processes, in one binary so that they link once.
 
 mod guard;
+mod model;
+mod model_client;
+mod model_scripts;
 mod oracle;
 mod oracle_graphs;
 mod runner;
