@@ -1,8 +1,11 @@
 //! The suites that need real processes, in one binary so that they link once.
 
 mod guard;
+#[cfg(test)]
 mod model;
+#[cfg(test)]
 mod model_client;
+#[cfg(test)]
 mod model_scripts;
 mod oracle;
 mod oracle_graphs;
