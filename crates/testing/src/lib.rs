@@ -4,4 +4,5 @@ pub mod clock;
 pub mod conformance;
 pub mod langgraph;
 pub mod ledger;
+pub mod model;
 pub mod ralph_script;

@@ -1,6 +1,12 @@
 //! The suites that need real processes, in one binary so that they link once.
 
 mod guard;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod model_client;
+#[cfg(test)]
+mod model_scripts;
 mod oracle;
 mod oracle_graphs;
 mod real_agents;
