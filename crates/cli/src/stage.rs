@@ -67,6 +67,7 @@ fn backend_by_name(
                 sandbox: settings.program.sandbox || is_told_to_be_a_sandbox(),
                 retry_window: Duration::from_secs(settings.program.retry_window_secs),
                 starts: std::thread::available_parallelism().map_or(2, NonZeroUsize::get),
+                env: vec![],
             };
             Ok(Arc::new(ClaudeBackend::new(config, guard.clone())))
         }

@@ -1,5 +1,6 @@
 //! Doubles and suites, for tests only.
 
+pub mod agents;
 pub mod clock;
 pub mod conformance;
 pub mod langgraph;

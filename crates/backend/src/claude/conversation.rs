@@ -74,6 +74,8 @@ pub(super) struct Talk {
 /// The turn under way.
 struct CurrentTurn {
     events: mpsc::Sender<TurnEvent>,
+    /// Room for the end, set aside at the beginning, so that not reading cannot hold it up.
+    room_for_end: mpsc::OwnedPermit<TurnEvent>,
     question: Option<Asking>,
     /// By when it has to end, when it was interrupted.
     interrupted: Option<Instant>,
@@ -306,9 +308,13 @@ impl Talk {
         self.write(&line).await;
         self.is_known = true;
         let (events, turn) = mpsc::channel(EVENTS);
+        let Ok(room_for_end) = events.clone().try_reserve_owned() else {
+            return Err(misused("there is no room for the turn's events"));
+        };
         self.outbox.clear();
         self.turn = Some(CurrentTurn {
             events,
+            room_for_end,
             question: None,
             interrupted: None,
             failure: None,
@@ -492,10 +498,17 @@ impl Talk {
     }
 
     async fn end(&mut self) {
-        let busy = self.turn.is_some();
+        let turn = self.turn.take();
         if let Some(process) = self.process.take() {
-            if busy { process.kill().await } else { process.end().await }
+            if turn.is_some() { process.kill().await } else { process.end().await }
         }
+        let Some(turn) = turn else { return };
+        let end = self.outbox.pop_back_if(|event| is_end(event));
+        for event in self.outbox.drain(..) {
+            // Whoever has not read so far need not know.
+            let _ = turn.events.try_send(event);
+        }
+        turn.room_for_end.send(end.unwrap_or(TurnEvent::Ended(Stop::Interrupted)));
     }
 
     async fn line(&mut self) -> Option<String> {
@@ -532,12 +545,18 @@ async fn room(
     turn: &mut Option<CurrentTurn>,
 ) {
     let Some(events) = events else { return std::future::pending().await };
-    let Ok(place) = events.reserve().await else { return };
-    let Some(event) = outbox.pop_front() else { return };
-    if is_end(&event) {
-        *turn = None;
+    if outbox.front().is_some_and(is_end) {
+        let ended = turn.take().zip(outbox.pop_front());
+        outbox.clear();
+        if let Some((turn, end)) = ended {
+            turn.room_for_end.send(end);
+        }
+        return;
     }
-    place.send(event);
+    let Ok(place) = events.reserve().await else { return };
+    if let Some(event) = outbox.pop_front() {
+        place.send(event);
+    }
 }
 
 async fn closed(events: Option<&mpsc::Sender<TurnEvent>>) {

@@ -56,6 +56,8 @@ pub(super) struct Launch {
     pub(super) version: Version,
     /// Whether this machine may be harmed: only then does the program work unasked for root.
     pub(super) sandbox: bool,
+    /// Added to our own environment.
+    pub(super) env: Vec<(String, String)>,
     pub(super) request: OpenRequest,
 }
 
@@ -71,6 +73,7 @@ impl Launch {
             ("CLAUDE_CODE_ENTRYPOINT".to_owned(), "atomic".to_owned()),
             ("DISABLE_AUTOUPDATER".to_owned(), "1".to_owned()),
         ];
+        env.extend(self.env.iter().cloned());
         if self.sandbox {
             env.push(("IS_SANDBOX".to_owned(), "1".to_owned()));
         }

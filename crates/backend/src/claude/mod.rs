@@ -46,6 +46,8 @@ pub struct ClaudeConfig {
     pub retry_window: Duration,
     /// How many programs may be starting at once.
     pub starts: usize,
+    /// Added to our own environment.
+    pub env: Vec<(String, String)>,
 }
 
 /// Claude Code.
@@ -84,6 +86,7 @@ impl ClaudeBackend {
         let (backend, program) = (self.id(), self.config.program.clone());
         let job = Job {
             argv: vec![program.display().to_string(), "--version".to_owned()],
+            env: self.config.env.clone(),
             ..Job::default()
         };
         let never = std::future::pending();
@@ -125,8 +128,8 @@ impl ClaudeBackend {
         }
         let version = self.version().await?;
         self.desk.hold(&id)?;
-        let (program, sandbox) = (self.config.program.clone(), self.config.sandbox);
-        let launch = Launch { program, version, sandbox, request: request.clone() };
+        let ClaudeConfig { program, sandbox, env, .. } = self.config.clone();
+        let launch = Launch { program, version, sandbox, env, request: request.clone() };
         let shared_id: SharedId = Arc::new(Mutex::new(id.clone()));
         let started =
             Talk::start(self.shared.clone(), launch, Arc::clone(&shared_id), resume).await;

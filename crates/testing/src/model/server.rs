@@ -68,8 +68,14 @@ impl ModelServer {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let listener = runtime.block_on(TcpListener::bind(address))?;
+        let listener = std::net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
+        // Entered and not blocked on: whoever starts us may be part of a runtime already.
+        let listener = {
+            let _inside = runtime.enter();
+            TcpListener::from_std(listener)?
+        };
         let shared = Arc::new(Shared { script: Mutex::new(Arc::new(script)), log: Log::default() });
         let (end, ended) = oneshot::channel();
         let serving = accept(listener, Arc::clone(&shared));

@@ -1,0 +1,115 @@
+//! Claude Code: the suite of all backends, with the real program in two versions.
+
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use atomic_backend::Backend;
+use atomic_backend::claude::{ClaudeBackend, ClaudeConfig};
+use atomic_backend::guard::Guard;
+use atomic_testing::agents::{CLAUDE, ClaudeHome, OLDER_CLAUDE, program};
+use atomic_testing::conformance::backend::{Failure, Scenario};
+use atomic_testing::model::{Action, ApiError, Ending, ModelServer, Reply, Script, Turn};
+use serde_json::json;
+
+mod newer {
+    use atomic_testing::backend_conformance;
+
+    backend_conformance!(super::stage(super::CLAUDE));
+}
+
+mod older {
+    use atomic_testing::backend_conformance;
+
+    backend_conformance!(super::stage(super::OLDER_CLAUDE));
+}
+
+/// Makes backends that share a home, as those of one user do. Their models stay: a conversation
+/// goes on when its backend is dropped.
+fn stage(version: &'static str) -> impl Fn(&Scenario) -> Box<dyn Backend> + Sync {
+    let home = ClaudeHome::default();
+    let servers = Mutex::new(vec![]);
+    move |scenario| {
+        let server = ModelServer::start(script(scenario)).unwrap();
+        let backend = backend(version, &server, &home);
+        servers.lock().unwrap().push(server);
+        Box::new(backend)
+    }
+}
+
+fn backend(version: &str, server: &ModelServer, home: &ClaudeHome) -> ClaudeBackend {
+    let config = ClaudeConfig {
+        program: program("claude", version),
+        sandbox: true,
+        retry_window: Duration::from_secs(2),
+        starts: 2,
+        env: home.env(&server.url()),
+    };
+    ClaudeBackend::new(config, Guard::new(env!("CARGO_BIN_EXE_guard-host").into()))
+}
+
+fn script(scenario: &Scenario) -> Script {
+    let say = || Reply { chunk: NonZeroUsize::new(7), ..Reply::say(Scenario::TEXT) };
+    let shell = |command: &str| Reply::call("Bash", json!({ "command": command }));
+    let turn = Turn::default();
+    let turn = match scenario {
+        Scenario::Text => turn.reply(say()),
+        Scenario::EndlessText => turn.reply(Reply { ending: Ending::Hang, ..say() }),
+        Scenario::Hang => turn.reply(Reply { ending: Ending::Hang, ..Reply::default() }),
+        Scenario::Silence => turn.reply(Reply::default()),
+        Scenario::Tools => turn
+            .reply(Reply::call(
+                "Write",
+                json!({ "file_path": Scenario::FILE, "content": Scenario::CONTENT }),
+            ))
+            .reply(shell(Scenario::FAILING))
+            .reply(say()),
+        Scenario::Command { command } => turn.reply(shell(command)).reply(say()),
+        Scenario::Question => {
+            let options =
+                Scenario::OPTIONS.map(|label| json!({ "label": label, "description": label }));
+            let question = json!({
+                "question": Scenario::QUESTION,
+                "header": "Colour",
+                "multiSelect": false,
+                "options": options,
+            });
+            turn.reply(Reply::call("AskUserQuestion", json!({ "questions": [question] })))
+                .reply(Reply::say("The answer is: {result}"))
+        }
+        Scenario::Two => {
+            return Script::new().with(Turn::default().user(Scenario::ALPHA).reply(say())).with(
+                Turn::default().user(Scenario::BETA).reply(Reply {
+                    chunk: NonZeroUsize::new(5),
+                    ..Reply::say(Scenario::OTHER_TEXT)
+                }),
+            );
+        }
+        Scenario::Failure(failure) => turn.reply(failing(*failure)),
+    };
+    Script::new().with(turn)
+}
+
+/// A reply that makes the turn fail. What the provider cannot bring about, a tool does: it ends the
+/// program, or writes into its output.
+fn failing(failure: Failure) -> Reply {
+    let error = |status, message: Option<&str>| {
+        let message = message.map(str::to_owned);
+        let error = ApiError { status, kind: None, message, retry_after: None };
+        Reply { ending: Ending::Error(error), ..Reply::default() }
+    };
+    let shell = |command: &str| {
+        let input = json!({ "command": command });
+        Reply::default().and(Action::Call { tool: "Bash".to_owned(), input })
+    };
+    match failure {
+        Failure::Exit => shell("kill -9 $PPID"),
+        Failure::Garbage => shell("echo this is no JSON > /proc/$PPID/fd/1; sleep 20"),
+        Failure::RateLimit => error(429, None),
+        Failure::Overloaded => error(529, None),
+        Failure::ContextOverflow => {
+            error(400, Some("prompt is too long: 250000 tokens > 200000 maximum"))
+        }
+        Failure::Login => error(401, None),
+    }
+}

@@ -1,0 +1,16 @@
+//! The real agent programs, from the folder that `cargo xtask agents` prints.
+
+mod claude;
+
+use std::process::Command;
+
+use atomic_testing::agents::{CLAUDE, OLDER_CLAUDE, program};
+
+#[test]
+fn claude_is_there_in_both_versions() {
+    for version in [OLDER_CLAUDE, CLAUDE] {
+        let output = Command::new(program("claude", version)).arg("--version").output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(said, format!("{version} (Claude Code)\n"));
+    }
+}
