@@ -27,6 +27,11 @@ pub trait Backend: Send + Sync {
     /// Whether turns report what they cost. A money ceiling on one that does not is refused.
     fn reports_cost(&self) -> bool;
 
+    /// Whether a conversation that is continued knows what was said in it.
+    fn remembers(&self) -> bool {
+        true
+    }
+
     /// Opens a conversation, or continues the one named in `request.resume`. When it returns, the
     /// conversation's id is known and nothing has been sent.
     fn open(

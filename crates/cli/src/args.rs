@@ -11,11 +11,42 @@ use crate::settings::{SettingsArgs, StartArgs};
 
 /// Drive coding agents through workflows that never lose or repeat finished work
 #[derive(Debug, Parser)]
-#[command(name = "atomic", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(
+    name = "atomic",
+    version,
+    max_term_width = 100,
+    after_help = EXIT_CODES,
+    args_conflicts_with_subcommands = true,
+    arg_required_else_help = true
+)]
 pub(crate) struct Cli {
     /// What to do
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
+    #[command(flatten, next_help_heading = ONE_TURN)]
+    pub(crate) turn: TurnArgs,
+}
+
+const ONE_TURN: &str = "One turn";
+
+/// Arguments of `atomic -p`.
+#[derive(Debug, Args)]
+pub(crate) struct TurnArgs {
+    /// Prompt an agent once and print what it answers; `-` reads the prompt from standard input
+    #[arg(long, short, value_name = "PROMPT", allow_hyphen_values = true)]
+    pub(crate) prompt: Option<String>,
+    /// The agent to prompt, such as `debugger` [default: the program as it is]
+    #[arg(long, value_name = "NAME", requires = "prompt")]
+    pub(crate) agent: Option<String>,
+    /// Keep no session
+    #[arg(long, requires = "prompt")]
+    pub(crate) no_session: bool,
+    #[command(flatten, next_help_heading = ONE_TURN)]
+    pub(crate) start: StartArgs,
+    #[command(flatten, next_help_heading = ONE_TURN)]
+    pub(crate) settings: SettingsArgs,
+    #[command(flatten, next_help_heading = ONE_TURN)]
+    pub(crate) output: OutputArgs,
 }
 
 const EXIT_CODES: &str = "\

@@ -18,6 +18,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use args::{Cli, Command, SessionsCommand};
+use failure::Failure;
 
 fn main() -> ExitCode {
     // Our own binary also plays the guard between us and every process we start.
@@ -25,7 +26,8 @@ fn main() -> ExitCode {
         return code;
     }
     let cli = Cli::parse();
-    let outcome = match cli.command {
+    let Some(command) = cli.command else { return end(commands::turn::turn(&cli.turn)) };
+    let outcome = match command {
         Command::Demo(args) => commands::demo::demo(&args),
         Command::Init => commands::init::init(),
         Command::Run(args) => commands::run::run(&args),
@@ -44,6 +46,11 @@ fn main() -> ExitCode {
         },
         Command::Config(args) => commands::config::config(args.command.as_ref()),
     };
+    end(outcome)
+}
+
+/// The exit code, also for output that could not be written.
+fn end(outcome: Result<ExitCode, Failure>) -> ExitCode {
     let code = outcome.unwrap_or_else(|failure| failure.report());
     match paint::lost() {
         None => code,

@@ -279,7 +279,7 @@ impl Run {
             answers: self.book.answers(step),
             schema: schema.filter(|schema| parse.is_none() && wants_structure(schema)),
             tools,
-            helpers: vec![],
+            helpers: if action.helpers { self.helpers() } else { vec![] },
             parse,
         })
     }

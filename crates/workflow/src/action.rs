@@ -51,6 +51,9 @@ pub struct AgentAction {
     /// Whether it may ask the user.
     #[serde(default)]
     pub questions: bool,
+    /// Whether it may start the other agents there are as helpers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub helpers: bool,
     /// Whether each start counts as an iteration of the run.
     #[serde(default)]
     pub iteration: bool,
@@ -69,6 +72,7 @@ impl AgentAction {
             parse: None,
             fresh: false,
             questions: false,
+            helpers: false,
             iteration: false,
             map: None,
         }

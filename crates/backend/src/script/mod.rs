@@ -109,6 +109,11 @@ impl Backend for ScriptBackend {
         self.script.reports_cost()
     }
 
+    /// Which turn is played depends on the prompt alone.
+    fn remembers(&self) -> bool {
+        false
+    }
+
     fn open(
         &self,
         request: OpenRequest,

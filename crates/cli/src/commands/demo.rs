@@ -13,6 +13,7 @@ use atomic_workflow::builtin;
 use super::run::{see_through, somebody_is_there};
 use crate::args::DemoArgs;
 use crate::failure::{Failure, exit_code};
+use crate::show::Look;
 use crate::show::timeline;
 use crate::{catalog, paint, settings, stage};
 
@@ -89,7 +90,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
         model: None,
         settings: wanted,
     };
-    let ended = see_through(&args.output, || {
+    let ended = see_through(&args.output, Look::Steps, || {
         Ok(Run::start_streaming(stage, request, &args.output.modes())?)
     })?;
     if !args.output.for_programs() {

@@ -15,5 +15,6 @@ pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod sessions;
 pub(crate) mod show;
+pub(crate) mod turn;
 
 use find::{find_session, known_sessions};

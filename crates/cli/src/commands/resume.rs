@@ -6,12 +6,14 @@ use std::process::ExitCode;
 use atomic_event::{Created, Event};
 use atomic_runner::{ResumeOptions, Run, Settings};
 use atomic_session::Session;
+use atomic_workflow::builtin::prompt;
 
 use super::run::{see_through, somebody_is_there};
 use crate::args::{OutputArgs, ResumeArgs};
 use crate::catalog::Catalog;
 use crate::failure::{Failure, exit_code};
 use crate::settings::{self, SettingsArgs};
+use crate::show::Look;
 use crate::{load, stage};
 
 pub(crate) fn resume(args: &ResumeArgs) -> Result<ExitCode, Failure> {
@@ -38,8 +40,16 @@ pub(crate) fn resume_in(
     let options = ResumeOptions { instruction, streams: output.modes() };
     let find = |_: &str| load::workflow_of(&created);
     let adjust = |kept: &mut Settings| settings::apply(&given, kept, somebody);
-    let ended = see_through(output, || Ok(Run::resume(stage, dir, options, find, adjust)?))?;
+    let ended = see_through(output, look_of(&created), || {
+        Ok(Run::resume(stage, dir, options, find, adjust)?)
+    })?;
     Ok(ExitCode::from(exit_code(&ended.outcome)))
+}
+
+/// A session is shown as it was when it began.
+fn look_of(created: &Created) -> Look {
+    let one_turn = created.workflow.as_str() == prompt::NAME && created.origin.source.is_none();
+    if one_turn { Look::Answer { is_kept: true } } else { Look::Steps }
 }
 
 /// The settings the session had last.

@@ -15,6 +15,7 @@ use tokio::sync::mpsc::error::SendTimeoutError;
 use crate::args::{OutputArgs, RunArgs};
 use crate::catalog::Catalog;
 use crate::failure::{Failure, exit_code};
+use crate::show::Look;
 use crate::{catalog, paint, settings, show, stage};
 
 /// Whether a person can see questions and answer them here.
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let stage = stage::stage(backend, &wanted, &workspace, catalog.registry)?;
     let model = settings::model(&given);
     let request = StartRequest { workflow, prompt, workspace, model, settings: wanted };
-    let ended = see_through(&args.output, || {
+    let ended = see_through(&args.output, Look::Steps, || {
         Ok(Run::start_streaming(stage, request, &args.output.modes())?)
     })?;
     Ok(ExitCode::from(exit_code(&ended.outcome)))
@@ -57,6 +58,7 @@ fn plan(workflow: &Workflow, prompt: &str, settings: &Settings) -> Result<ExitCo
 /// Starts a run and carries it to its end, showing what happens and passing on what the user wants.
 pub(crate) fn see_through(
     output: &OutputArgs,
+    look: Look,
     start: impl FnOnce() -> Result<(Run, Show), Failure>,
 ) -> Result<Ended, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -70,19 +72,20 @@ pub(crate) fn see_through(
         listen_for_signals(&intents)
             .map_err(|error| Failure::Failed(format!("signals cannot be caught: {error}")))?;
         let (run, shown) = start()?;
-        if let Some(why) = shown.unlisted() {
+        let is_kept = look != Look::Answer { is_kept: false };
+        if let Some(why) = shown.unlisted().filter(|_| is_kept) {
             paint::warn(&format!(
                 "this session is not in the list of sessions: {why}; resume it in this folder, or \
                  with `atomic resume {}`",
                 run.dir().display()
             ));
         }
-        let printer = show::spawn(output, shown, run.dir().to_owned(), intents);
+        let printer = show::spawn(output, look, shown, run.dir().to_owned(), intents);
         let ended = run.drive(wishes).await;
         let printed = tokio::task::spawn_blocking(move || printer.finish());
         let _ = printed.await;
         let ended = ended?;
-        show::farewell(output, &ended);
+        show::farewell(output, look, &ended);
         Ok(ended)
     })
 }

@@ -1,5 +1,6 @@
 //! Front ends: what happens, for a terminal, a pipe, or another program.
 
+mod answer;
 mod ask;
 mod json;
 mod live;
@@ -18,6 +19,18 @@ use tokio::sync::mpsc;
 
 use crate::args::OutputArgs;
 use crate::paint;
+
+/// What a person wants to see of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Its steps and its tasks.
+    Steps,
+    /// What the agent answers.
+    Answer {
+        /// Whether the session stays.
+        is_kept: bool,
+    },
+}
 
 /// Shows what happens in some way.
 trait FrontEnd {
@@ -47,6 +60,7 @@ impl Printer {
 /// Starts showing what happens.
 pub(crate) fn spawn(
     output: &OutputArgs,
+    look: Look,
     show: Show,
     session: PathBuf,
     intents: mpsc::Sender<Intent>,
@@ -56,6 +70,7 @@ pub(crate) fn spawn(
         let mut front: Box<dyn FrontEnd> = match json {
             Some(deltas) => Box::new(json::Lines { deltas }),
             None if streams => Box::new(json::Streams),
+            None if look != Look::Steps => Box::new(answer::Answer::new(intents.clone())),
             None if io::stdout().is_terminal() => {
                 Box::new(live::Live::new(session, intents.clone()))
             }
@@ -88,10 +103,32 @@ fn print_all(front: &mut dyn FrontEnd, mut show: Show) -> io::Result<()> {
 }
 
 /// The last words of a run.
-pub(crate) fn farewell(output: &OutputArgs, ended: &Ended) {
-    if output.for_programs() {
-        return;
+pub(crate) fn farewell(output: &OutputArgs, look: Look, ended: &Ended) {
+    match look {
+        _ if output.for_programs() => {}
+        Look::Steps => steps_farewell(ended),
+        Look::Answer { is_kept } => answer_farewell(ended, is_kept),
     }
+}
+
+/// The answer is there already; only what is left open is worth a word.
+fn answer_farewell(ended: &Ended, is_kept: bool) {
+    let session = &ended.session;
+    match &ended.outcome {
+        Outcome::Completed => return,
+        Outcome::Failed { error, .. } => paint::complain(&error.message),
+        Outcome::Waiting(_) => {
+            paint::aside(&format!("Answer with: atomic answer {session} --resume <answer>"));
+            return;
+        }
+        Outcome::Paused => paint::aside(&format!("Paused session: {session}")),
+    }
+    if is_kept {
+        paint::aside(&resume_line(ended));
+    }
+}
+
+fn steps_farewell(ended: &Ended) {
     let name = workflow_name(&ended.dir);
     for line in task_lines(&ended.dir) {
         paint::line(&line);

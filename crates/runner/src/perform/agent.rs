@@ -79,13 +79,16 @@ impl Performer {
             marker: self.marker.clone(),
         };
         match self.backend.open(request.clone()).await {
-            Ok(conversation) => Ok((conversation, first_prompt(job, job.how))),
+            Ok(conversation) => {
+                let remembers = self.backend.remembers();
+                Ok((conversation, first_prompt(job, job.how, remembers)))
+            }
             Err(gone @ BackendError::ConversationGone { .. }) => {
                 let text = format!("{gone}; {} starts again in a new one", self.step);
                 self.say(Event::Noted { text }).await;
                 let conversation =
                     self.backend.open(OpenRequest { resume: None, ..request }).await?;
-                Ok((conversation, first_prompt(job, How::RunAgain)))
+                Ok((conversation, first_prompt(job, How::RunAgain, false)))
             }
             Err(error) => Err(error),
         }
@@ -235,8 +238,14 @@ impl Performer {
 }
 
 /// What to send first.
-pub(super) fn first_prompt(job: &AgentJob, how: How) -> String {
+pub(super) fn first_prompt(job: &AgentJob, how: How, remembers: bool) -> String {
     let mut prompt = match how {
+        // Who has asked has the prompt, and who gets it twice asks twice.
+        How::Continued if remembers && !job.answers.is_empty() => {
+            "Your turn was cut off after you had asked the user. The answer is below. See how \
+             things stand, go on with it, and end the way you were asked to."
+                .to_owned()
+        }
         How::First | How::Retried | How::Revived => job.prompt.clone(),
         How::RunAgain => format!(
             "{}\n\nAn attempt at this was cut off before it ended. Part of the work may be in the \

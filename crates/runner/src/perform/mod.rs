@@ -229,7 +229,7 @@ impl Run {
             "agent": job.agent,
             "model": model,
             "resume": job.resume,
-            "prompt": agent::first_prompt(job, job.how),
+            "prompt": agent::first_prompt(job, job.how, self.stage.backend.remembers()),
         });
         // A log is not worth failing for.
         let _ = self.session.log_agent_call(&line);

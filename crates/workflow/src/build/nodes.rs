@@ -21,6 +21,7 @@ pub struct Agent<S> {
     parse: Option<Function>,
     fresh: bool,
     questions: bool,
+    helpers: bool,
     iteration: bool,
 }
 
@@ -34,6 +35,7 @@ impl<S> Agent<S> {
             parse: None,
             fresh: false,
             questions: false,
+            helpers: false,
             iteration: false,
         }
     }
@@ -70,6 +72,13 @@ impl<S> Agent<S> {
         self
     }
 
+    /// Lets the agent start the other agents there are as helpers.
+    #[must_use]
+    pub fn helpers(mut self) -> Self {
+        self.helpers = true;
+        self
+    }
+
     /// Counts every start as an iteration of the run.
     #[must_use]
     pub fn iteration(mut self) -> Self {
@@ -85,6 +94,7 @@ impl<S> Agent<S> {
             parse: self.parse.as_ref().map(|parse| site.lowering.function("parse", parse)),
             fresh: self.fresh,
             questions: self.questions,
+            helpers: self.helpers,
             iteration: self.iteration,
             map: site.map("map"),
         })

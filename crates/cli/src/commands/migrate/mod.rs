@@ -19,6 +19,7 @@ use super::run::{see_through, somebody_is_there};
 use crate::args::MigrateArgs;
 use crate::catalog::{self, Catalog};
 use crate::failure::{Failure, exit_code};
+use crate::show::Look;
 use crate::{paint, settings, stage};
 
 pub(crate) fn migrate(args: &MigrateArgs) -> Result<ExitCode, Failure> {
@@ -36,7 +37,7 @@ pub(crate) fn migrate(args: &MigrateArgs) -> Result<ExitCode, Failure> {
     }
     match session {
         Some((stage, request)) => {
-            let ended = see_through(&args.output, || {
+            let ended = see_through(&args.output, Look::Steps, || {
                 Ok(Run::start_streaming(stage, request, &args.output.modes())?)
             })?;
             Ok(ExitCode::from(exit_code(&ended.outcome)))

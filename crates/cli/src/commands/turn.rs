@@ -1,0 +1,67 @@
+//! `atomic -p`: one turn of one agent.
+
+use std::io::Read as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use atomic_registry::Kind;
+use atomic_runner::{Inherit, OnQuestion, Run, Settings, StartRequest};
+use atomic_session::MemoryDisk;
+use atomic_workflow::builtin::prompt;
+
+use super::run::{see_through, somebody_is_there};
+use crate::args::TurnArgs;
+use crate::catalog::{self, Catalog};
+use crate::failure::{Failure, exit_code};
+use crate::show::Look;
+use crate::{settings, stage};
+
+pub(crate) fn turn(args: &TurnArgs) -> Result<ExitCode, Failure> {
+    let prompt = text(args)?;
+    let workspace = catalog::here()?;
+    let catalog = Catalog::of(&workspace);
+    catalog.introduce(args.output.verbose);
+    if let Some(name) = &args.agent {
+        let found = catalog.registry.get(Kind::Agent, name);
+        found.map_err(|error| Failure::Usage(error.to_string()))?;
+    }
+    let mut wanted = Settings::default();
+    let given = settings::for_start(&args.start, &args.settings, &workspace)?;
+    settings::apply(&given, &mut wanted, somebody_is_there(&args.output));
+    wanted.inherit = settings::inherit(&given, Inherit::All);
+    if args.no_session && wanted.on_question == OnQuestion::Pause {
+        // There will be nothing to come back to.
+        wanted.on_question = OnQuestion::Fail;
+    }
+    let backend = settings::backend(&given);
+    let mut stage = stage::stage(backend, &wanted, &workspace, catalog.registry)?;
+    if args.no_session {
+        stage.disk = Arc::new(MemoryDisk::default());
+        stage.index = None;
+    }
+    let (workflow, model) = (prompt::prompt(args.agent.as_deref()), settings::model(&given));
+    let request = StartRequest { workflow, prompt, workspace, model, settings: wanted };
+    let look = Look::Answer { is_kept: !args.no_session };
+    let ended = see_through(&args.output, look, || {
+        Ok(Run::start_streaming(stage, request, &args.output.modes())?)
+    })?;
+    Ok(ExitCode::from(exit_code(&ended.outcome)))
+}
+
+/// What to say to the agent.
+fn text(args: &TurnArgs) -> Result<String, Failure> {
+    let Some(given) = &args.prompt else {
+        return Err(Failure::Usage("there is nothing to do; give a prompt with -p".to_owned()));
+    };
+    let mut text = given.clone();
+    if given == "-" {
+        text.clear();
+        std::io::stdin().read_to_string(&mut text).map_err(|error| {
+            Failure::Failed(format!("the prompt cannot be read from standard input: {error}"))
+        })?;
+    }
+    if text.trim().is_empty() {
+        return Err(Failure::Usage("the prompt is empty; say what to do".to_owned()));
+    }
+    Ok(text)
+}
