@@ -349,8 +349,11 @@ impl Events {
         }
     }
 
-    fn add(&mut self, kind: &str, mut data: Value) {
-        data["type"] = json!(kind);
+    fn add(&mut self, kind: &str, fields: Value) {
+        let mut data = json!({ "type": kind });
+        if let (Some(data), Value::Object(fields)) = (data.as_object_mut(), fields) {
+            data.extend(fields);
+        }
         let event = format!("event: {kind}\ndata: {data}\n\n");
         self.written.push((mem::take(&mut self.pause), event));
     }

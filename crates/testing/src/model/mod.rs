@@ -25,7 +25,7 @@
 //!
 //! The file format of scripts is described in `docs/model-server.md`.
 //!
-//! A second provider's API is a module beside `anthropic` that implements [`dialect::Dialect`];
+//! A second provider's API is a module beside `anthropic` that implements `dialect::Dialect`;
 //! scripts and matching know nothing of how requests are written.
 
 mod answer;

@@ -3,11 +3,13 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
 
 use atomic_testing::model::Script;
 use serde_json::json;
 
-use crate::model_client::ask;
+use crate::model_client::{LIMIT, ask};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_model-server");
 
@@ -110,7 +112,12 @@ fn the_program_tells_how_to_use_it_and_what_comes_in() {
     let command = Command::new(PROGRAM).arg(path).stdout(Stdio::piped()).spawn();
     let mut program = Ended(command.expect("it runs"));
     let out = program.0.stdout.take().expect("its output");
-    let mut lines = BufReader::new(out).lines().map(|line| line.expect("a line"));
+    let (send, receive) = mpsc::channel();
+    thread::spawn(move || {
+        let lines = BufReader::new(out).lines().map_while(Result::ok);
+        lines.map_while(|line| send.send(line).ok()).count()
+    });
+    let mut lines = std::iter::from_fn(|| receive.recv_timeout(LIMIT).ok());
     let base = lines
         .find_map(|line| line.strip_prefix("export ANTHROPIC_BASE_URL=http://").map(str::to_owned));
     let address = base.and_then(|base| base.parse().ok()).expect("an address");
