@@ -147,6 +147,11 @@ impl Backend for LedgerBackend {
         self.inner.reports_cost()
     }
 
+    /// What it does depends on the prompt alone.
+    fn remembers(&self) -> bool {
+        false
+    }
+
     fn open(
         &self,
         mut request: OpenRequest,

@@ -46,4 +46,5 @@ mod settings;
 mod sharing;
 mod stream;
 mod terminal;
+mod turn;
 mod usage;

@@ -423,7 +423,7 @@ fn what_ralph_cannot_take_starts_nothing() {
         assert_eq!(ran.stderr, format!("error: feature-list.json: {problem}\n"));
         assert!(!env.work().join(".ralph").exists() && !env.work().join("tasks.json").exists());
     }
-    let (env, ran) = migrated(TWO, &["--ralph"]);
+    let (env, ran) = migrated(TWO, &["--ralph", "--backend", "script"]);
     assert_eq!(ran.code, Some(2), "there is no script: {ran:?}");
     assert!(!env.work().join(".ralph").exists());
 }

@@ -118,21 +118,25 @@ fn every_setting_arrives_from_a_file_a_variable_and_a_flag() {
             let env = TestEnv::new();
             let script = env.script(&scene);
             let mut command = env.atomic(["run", "ralph", "Build it"]);
-            let mut file = serde_json::Map::new();
+            let (mut project, mut user) = (serde_json::Map::new(), serde_json::Map::new());
             for setting in SETTINGS {
                 let example = match setting.key {
+                    "backend" => "script",
                     "script" => script.to_str().unwrap(),
                     "check" => "true",
+                    "inherit" => "all",
                     _ => setting.example,
                 };
                 let json = setting.parse(example).unwrap().to_json();
+                let file = if setting.users_word { &mut user } else { &mut project };
                 match layer {
                     "file" => drop(file.insert(setting.key.to_owned(), json)),
                     "variable" => drop(command.env(setting.variable, example)),
-                    _ => drop(command.arg(format!("--{}", setting.flag)).arg(example)),
+                    _ => drop(command.arg(format!("--{}={example}", setting.flag))),
                 }
             }
-            write(&env, PROJECT, &Value::Object(file).to_string());
+            write(&env, PROJECT, &Value::Object(project).to_string());
+            write(&env, USER, &Value::Object(user).to_string());
             let ended = ran(command);
             assert_eq!(ended.code, Some(0), "{layer}: {ended:?}");
             let mut created = env.facts()[0].clone();
@@ -155,7 +159,7 @@ fn what_is_said_to_be_built_in_is() {
     let mut flags = vec![];
     for setting in SETTINGS.iter().filter(|setting| setting.key != "backend") {
         if let Preset::Value(text) = setting.preset {
-            flags.extend([format!("--{}", setting.flag), text.to_owned()]);
+            flags.push(format!("--{}={text}", setting.flag));
         }
     }
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
@@ -374,8 +378,8 @@ fn what_is_set_can_be_read_and_removed_again() {
 #[test]
 fn several_processes_can_set_something_at_once() {
     let env = TestEnv::new();
-    let children: Vec<_> = SETTINGS
-        .iter()
+    let of_project = || SETTINGS.iter().filter(|setting| !setting.users_word);
+    let children: Vec<_> = of_project()
         .map(|setting| {
             let mut command = env.atomic(["config", "set", setting.key, setting.example]);
             command.stdout(std::process::Stdio::null()).spawn().unwrap()
@@ -386,9 +390,27 @@ fn several_processes_can_set_something_at_once() {
     }
     let listed = env.run(["config", "list", "--json"]);
     let rows: Vec<Value> = serde_json::from_str(&listed.stdout).unwrap();
-    assert!(rows.iter().all(|row| row["origin"] == "project"), "{}", listed.stdout);
+    let set = rows.iter().filter(|row| row["origin"] == "project").count();
+    assert_eq!(set, of_project().count(), "{}", listed.stdout);
     let left = fs::read_dir(env.work().join(".atomic")).unwrap().count();
     assert_eq!(left, 1, "nothing is left beside the file");
+}
+
+/// What a project says about itself does not count, and cannot be said there by mistake.
+#[test]
+fn no_project_vouches_for_itself() {
+    let env = TestEnv::new();
+    write(&env, PROJECT, "{ \"trust\": true, \"inherit\": \"all\" }");
+    let ended = env.ralph(&one_task().toml(), &[]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("`trust` is not taken from here"), "{}", ended.stderr);
+    assert_eq!(settings_of(&env)["inherit"], "none");
+    let refused = env.run(["config", "set", "trust", "true"]);
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("--user"), "{}", refused.stderr);
+    assert_eq!(env.run(["config", "set", "--user", "trust", "true"]).code, Some(0));
+    let env_of_user = env.ralph(&one_task().toml(), &["--inherit", "project"]);
+    assert_eq!(env_of_user.code, Some(0), "{env_of_user:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::env::{Ran, TestEnv};
+use crate::env::{Ran, TestEnv, ran};
 use crate::scene::Scene;
 
 #[test]
@@ -92,9 +92,26 @@ fn what_makes_no_sense_is_refused_before_anything_is_started() {
     }
     let ran = env.run(["run", "ralph", "--script", script]);
     assert_eq!(ran.stderr, "error: Please provide a prompt for the ralph workflow.\n");
-    refused(&env.run(["run", "ralph", "Build it"]), 2, &["name it with --script"]);
+    refused(&env.run(["run", "ralph", "Build it", "--backend", "script"]), 2, &["--script"]);
     assert!(!env.work().join(".ralph").exists(), "nothing was started");
     assert!(!env.outside("home/.atomic").exists(), "nothing was noted");
+}
+
+#[test]
+fn without_an_agent_program_it_is_said_how_to_get_one() {
+    let env = TestEnv::new();
+    let bare = |args: &[&str]| {
+        let mut command = env.atomic(args);
+        // There is nothing in it.
+        command.env("PATH", env.outside("home"));
+        ran(command)
+    };
+    let none = ["no agent program is installed", "npm install -g", "atomic demo"];
+    refused(&bare(&["run", "ralph", "Build it"]), 1, &none);
+    refused(&bare(&["-p", "Hello"]), 1, &none);
+    let not_this = ["claude is not installed", "npm install -g @anthropic-ai/claude-code"];
+    refused(&bare(&["-p", "Hello", "--backend", "claude"]), 1, &not_this);
+    assert!(!env.work().join(".atomic").exists(), "nothing was started");
 }
 
 #[test]

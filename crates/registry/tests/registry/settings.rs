@@ -265,9 +265,11 @@ fn value(setting: &'static Setting) -> BoxedStrategy<Value> {
     }
 }
 
-/// A setting and a value of it.
+/// A setting of a project's file, and a value of it.
 pub(crate) fn some_setting() -> impl Strategy<Value = (&'static Setting, Value)> {
-    (0..SETTINGS.len()).prop_flat_map(|index| (Just(SETTINGS[index]), value(SETTINGS[index])))
+    let all: Vec<&'static Setting> =
+        SETTINGS.iter().copied().filter(|setting| !setting.users_word).collect();
+    prop::sample::select(all).prop_flat_map(|setting| (Just(setting), value(setting)))
 }
 
 /// A value for each layer, or none: user, project, variable, flag.

@@ -136,13 +136,13 @@ fn changes_at_the_same_time_are_all_kept() {
     let tree = Tree::of(&[]);
     let path = tree.path(FILE);
     std::thread::scope(|scope| {
-        for setting in SETTINGS.iter().copied() {
+        for setting in SETTINGS.iter().copied().filter(|setting| !setting.users_word) {
             let path = &path;
             scope.spawn(move || set(path, setting, &setting.parse(setting.example).unwrap()));
         }
     });
     let values = files(&tree).read().values;
-    for setting in SETTINGS {
+    for setting in SETTINGS.iter().filter(|setting| !setting.users_word) {
         assert!(values.get(setting).is_some(), "{} is lost", setting.key);
     }
 }
