@@ -57,32 +57,7 @@ pub(super) fn describe(event: &Event) -> String {
         }
         Event::SessionResumed(_) => "Resumed".to_owned(),
         Event::StepStarted(started) => describe_start(started),
-        Event::StepReported { step, report, .. } => match report {
-            Report::ToolUsed(tool) if tool.tool == "check" => {
-                let verdict = if tool.ok { "passes" } else { "FAILS" };
-                format!("  {}: `{}` {verdict}", name(step), tool.summary)
-            }
-            Report::ToolUsed(tool) if !tool.ok => {
-                format!("  {}: {} {} failed", name(step), tool.tool, tool.summary)
-            }
-            Report::Waited(wait) => {
-                let seconds = wait.delay_ms.div_ceil(1_000);
-                format!(
-                    "  {}: {} (try {}); the program tries again in {seconds} s",
-                    name(step),
-                    wait.code.replace('_', " "),
-                    wait.attempt
-                )
-            }
-            Report::Helper(helper) => format!("  {}: {}", name(step), helper_line(helper)),
-            Report::Compacted { .. } => {
-                format!("  {}: the conversation was summarised", name(step))
-            }
-            Report::Remarked { text } => format!("  {}: {text}", name(step)),
-            Report::ToolUsed(_) | Report::Said { .. } | Report::Spent(_) | Report::Todos { .. } => {
-                String::new()
-            }
-        },
+        Event::StepReported { step, report, .. } => describe_report(step, report),
         Event::StepFinished { step, result, .. } => {
             let field = |name: &str| result.output.get(name).and_then(|v| v.as_str());
             match (field("status"), field("summary"), field("refused")) {
@@ -129,6 +104,36 @@ pub(super) fn describe(event: &Event) -> String {
         | Event::AnswerDelivered { .. }
         | Event::StatePatched { .. }
         | Event::Unknown(_) => String::new(),
+    }
+}
+
+/// What an agent says or does, in words.
+fn describe_report(step: &StepId, report: &Report) -> String {
+    match report {
+        Report::ToolUsed(tool) if tool.tool == "check" => {
+            let verdict = if tool.ok { "passes" } else { "FAILS" };
+            format!("  {}: `{}` {verdict}", name(step), tool.summary)
+        }
+        Report::ToolUsed(tool) if !tool.ok => {
+            format!("  {}: {} {} failed", name(step), tool.tool, tool.summary)
+        }
+        Report::Waited(wait) => {
+            let seconds = wait.delay_ms.div_ceil(1_000);
+            format!(
+                "  {}: {} (try {}); the program tries again in {seconds} s",
+                name(step),
+                wait.code.replace('_', " "),
+                wait.attempt
+            )
+        }
+        Report::Helper(helper) => format!("  {}: {}", name(step), helper_line(helper)),
+        Report::Compacted { .. } => {
+            format!("  {}: the conversation was summarised", name(step))
+        }
+        Report::Remarked { text } => format!("  {}: {text}", name(step)),
+        Report::ToolUsed(_) | Report::Said { .. } | Report::Spent(_) | Report::Todos { .. } => {
+            String::new()
+        }
     }
 }
 

@@ -39,6 +39,7 @@ mod output;
 mod plan;
 mod process;
 mod question;
+mod real_agents;
 mod registry;
 mod scene;
 mod sessions;

@@ -127,7 +127,7 @@ fn a_question_survives_the_death_of_the_one_who_put_it() {
 }
 
 /// Whether some session's journal has a question.
-fn asked(sessions: &Path) -> bool {
+pub(crate) fn asked(sessions: &Path) -> bool {
     folders(sessions).iter().any(|session| {
         let journal = fs::read_to_string(session.join("journal.jsonl")).unwrap_or_default();
         journal.contains("\"type\":\"question_asked\"")

@@ -75,7 +75,7 @@ impl Performer {
             tools: job.tools.clone(),
             schema: job.schema.clone(),
             helpers: job.helpers.clone(),
-            inherit: self.inherit,
+            inherit: job.inherit,
             marker: self.marker.clone(),
         };
         match self.backend.open(request.clone()).await {

@@ -66,6 +66,8 @@ pub(crate) struct AgentJob {
     pub(crate) schema: Option<Value>,
     /// The agents it may start.
     pub(crate) helpers: Vec<Persona>,
+    /// What it takes over from its program's settings.
+    pub(crate) inherit: Inherit,
     /// What the user answered in an attempt that was cut off.
     pub(crate) answers: Vec<(Question, Answer)>,
     pub(crate) parse: Option<Parse>,
@@ -177,7 +179,6 @@ pub(crate) struct Performer {
     /// The longest time its node sets.
     own_timeout: Option<Duration>,
     marker: String,
-    inherit: Inherit,
 }
 
 impl Run {
@@ -205,7 +206,6 @@ impl Run {
             timeout: own_timeout.unwrap_or(usual),
             own_timeout,
             marker: format!("{}/{}/{attempt}", self.created.session, step.as_str()),
-            inherit: self.settings.inherit,
         };
         self.crew.live.insert(step, Live { stop, asks: BTreeMap::new() });
         self.crew.tasks.spawn(performer.perform(delay_ms, job));

@@ -1,0 +1,252 @@
+//! The real Claude Code, driven by the real binary, with a scripted model.
+
+mod demo_model;
+
+use std::process::Command;
+use std::time::Duration;
+
+use atomic_testing::agents::{CLAUDE, ClaudeHome, OLDER_CLAUDE, folder};
+use atomic_testing::model::{ModelServer, Received, Reply, Script, Turn};
+use serde_json::{Value, json};
+
+use crate::env::{Ran, TestEnv, ran};
+use crate::process::{Nonce, Running};
+
+/// Longer than any turn takes until the model is asked.
+const ASKED: Duration = Duration::from_secs(60);
+
+/// A project, a home for the program, and its model.
+struct Stand {
+    env: TestEnv,
+    home: ClaudeHome,
+    server: ModelServer,
+    version: &'static str,
+}
+
+impl Stand {
+    fn new(version: &'static str, script: Script) -> Self {
+        let server = ModelServer::start(script).unwrap();
+        Self { env: TestEnv::new(), home: ClaudeHome::default(), server, version }
+    }
+
+    /// `atomic` with the program on its path.
+    fn atomic(&self, args: &[&str]) -> Command {
+        let mut command = self.env.atomic(args);
+        let path = std::env::var_os("PATH").unwrap();
+        let folders = [folder("claude", self.version)];
+        let path = std::env::join_paths(folders.into_iter().chain(std::env::split_paths(&path)));
+        command.env("PATH", path.unwrap());
+        for (name, value) in self.home.env(&self.server.url()) {
+            // Sessions are listed in the home of the test.
+            if name != "HOME" {
+                command.env(name, value);
+            }
+        }
+        command.env("ATOMIC_RETRY_WINDOW", "2s");
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        ran(self.atomic(args))
+    }
+
+    /// Waits until the model is asked something in which this text is the last of the user.
+    fn asked(&self, text: &str) -> Received {
+        let fits = |received: &Received| last_text(&received.body).contains(text);
+        self.server.wait_for(fits, ASKED).unwrap_or_else(|| panic!("nobody asked: {text}"))
+    }
+
+    fn git(&self, args: &[&str]) -> String {
+        let mut command = Command::new("git");
+        command.arg("-C").arg(self.env.work()).args(args);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "git {args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+/// The texts of a message.
+fn texts(message: &Value) -> Vec<&str> {
+    match &message["content"] {
+        Value::String(text) => vec![text],
+        blocks => {
+            blocks.as_array().into_iter().flatten().filter_map(|b| b["text"].as_str()).collect()
+        }
+    }
+}
+
+fn last_text(body: &Value) -> String {
+    let messages = body["messages"].as_array().into_iter().flatten();
+    let users = messages.filter(|message| message["role"] == "user");
+    users.last().map(|message| texts(message).join("\n")).unwrap_or_default()
+}
+
+/// An agent that asks, and then Ralph.
+const GAME: &str = r#"{
+  "name": "game",
+  "sessionsDir": ".ralph/sessions",
+  "nodes": [
+    {"type": "agent", "id": "designer", "systemPrompt": "You choose looks.", "prompt": "Paint it: {prompt}"},
+    {"type": "subgraph", "id": "build", "workflow": "ralph"}
+  ]
+}"#;
+
+/// A question, then Ralph plans, works, finds a bug by its own checks, fixes it, reviews, fixes what
+/// the review found, is interrupted in the middle and goes on. Every file is written by the real
+/// program.
+#[test]
+fn ralph_builds_the_snake_game() {
+    let mut script = demo_model::script();
+    script.turns.extend(asking().turns);
+    let stand = Stand::new(CLAUDE, script);
+    stand.git(&["init", "--quiet", "--initial-branch=main"]);
+    let identity = ["-c", "user.name=Test", "-c", "user.email=test@localhost"];
+    let commit = ["commit", "--quiet", "--allow-empty", "--message", "Start"];
+    stand.git(&[identity.as_slice(), commit.as_slice()].concat());
+
+    std::fs::write(stand.env.outside("game.json"), GAME).unwrap();
+    let game = stand.env.outside("game.json").display().to_string();
+    let waiting = stand.run(&["run", &game, "Build a snake game in Rust", "--backend", "claude"]);
+    assert_eq!(waiting.code, Some(3), "{waiting:?}");
+    assert_eq!(stand.run(&["answer", "last", "Blue"]).code, Some(0));
+
+    let mut running = Running::start(stand.atomic(&["resume", "last"]));
+    stand.asked("Task #5:");
+    running.signal("INT");
+    let paused = running.end();
+    assert_eq!(paused.code, Some(4), "{paused:?}");
+    assert!(paused.stdout.contains("Resume with: atomic resume "), "{}", paused.stdout);
+
+    let ended = stand.run(&["resume", "last"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let tasks = stand.env.tasks();
+    assert_eq!(tasks.len(), 8, "{tasks:?}");
+    assert!(tasks.iter().all(|task| task.ends_with(" completed")), "{tasks:?}");
+    assert!(tasks.iter().any(|task| task.starts_with("#4-bug-1 ")), "a bug-fix task: {tasks:?}");
+    assert!(tasks.iter().any(|task| task.starts_with("#7 ")), "a finding: {tasks:?}");
+    assert!(stand.server.unmatched().is_empty(), "{:?}", stand.server.unmatched());
+    used_the_tools_of_the_program(&stand);
+
+    let mut test = Command::new("cargo");
+    test.args(["test", "--offline", "--quiet"]).current_dir(stand.env.work());
+    let tested = test.env_remove("CARGO_TARGET_DIR").output().unwrap();
+    assert!(tested.status.success(), "the game's own tests: {tested:?}");
+    assert_eq!(stand.git(&["status", "--porcelain"]), "", "everything is committed");
+}
+
+/// Nothing was asked before a tool was used, and all kinds of them were.
+fn used_the_tools_of_the_program(stand: &Stand) {
+    let facts = stand.env.facts();
+    let used = |tool: &str| {
+        let of_tool =
+            |fact: &&Value| fact["report"]["tool"] == tool && fact["report"]["ok"] == true;
+        facts.iter().filter(of_tool).count()
+    };
+    for tool in ["write", "edit", "read", "shell"] {
+        assert!(used(tool) > 0, "{tool} was never used");
+    }
+    let asked = facts.iter().filter(|fact| fact["type"] == "question_asked").count();
+    assert_eq!(asked, 1, "only the question of the designer");
+    let spent = |fact: &&Value| fact["report"]["kind"] == "spent";
+    let cost: f64 =
+        facts.iter().filter(spent).filter_map(|f| f["report"]["cost_usd"].as_f64()).sum();
+    let told = stand.env.summary()["costUsd"].as_f64().unwrap();
+    assert!(cost > 0.0 && (told - cost).abs() < 1e-6, "{told} is not {cost}");
+}
+
+/// A model that asks which colour it is to be, and goes on when it is told.
+fn asking() -> Script {
+    let options = ["Red", "Blue"].map(|label| json!({ "label": label, "description": label }));
+    let question = json!({
+        "question": "Which colour?", "header": "Colour", "multiSelect": false, "options": options,
+    });
+    Script::new()
+        .with(Turn::default().user("The user's answer: Blue").reply(Reply::say("Blue it is.")))
+        .with(
+            Turn::default()
+                .user("Paint it")
+                .reply(Reply::call("AskUserQuestion", json!({ "questions": [question] })))
+                .reply(Reply::say("So: {result}")),
+        )
+}
+
+/// The program does not ask again when it is resumed, so the answer is a new message.
+#[test]
+fn a_question_outlives_its_asker_and_the_answer_is_one_new_message() {
+    for version in [CLAUDE, OLDER_CLAUDE] {
+        let stand = Stand::new(version, asking());
+        let mut command = stand.atomic(&["-p", "Paint it", "--json"]);
+        command.env("ATOMIC_ON_QUESTION", "pause");
+        let running = Running::start(command);
+        stand.asked("Paint it");
+        let sessions = stand.env.work().join(".atomic/sessions");
+        crate::env::eventually("the question is on disk", ASKED, || {
+            crate::question::asked(&sessions)
+        });
+        running.kill();
+        let before = stand.server.requests().len();
+        let answered = stand.run(&["answer", "last", "Blue", "--resume"]);
+        assert_eq!(answered.code, Some(0), "{answered:?}");
+        assert!(answered.stdout.ends_with("Blue it is.\n"), "{}", answered.stdout);
+
+        let after = stand.server.requests().split_off(before);
+        let talks: Vec<&Received> = after
+            .iter()
+            .filter(|r| r.path.starts_with("/v1/messages") && r.body["messages"].is_array())
+            .collect();
+        let last = &talks.last().unwrap().body;
+        let with_answer = last["messages"].as_array().unwrap().iter().filter(|message| {
+            message["role"] == "user" && message.to_string().contains("The user's answer: Blue")
+        });
+        assert_eq!(with_answer.count(), 1, "{version}: {last:#}");
+        let prompts = last.to_string().matches("Paint it").count();
+        assert_eq!(prompts, 1, "{version}: the prompt is not repeated");
+    }
+}
+
+/// What the program's shell has started is gone when we are killed outright.
+#[test]
+fn nothing_outlives_us() {
+    let nonce = Nonce::new();
+    let turn = Turn::default()
+        .user("Scatter")
+        .reply(Reply::call("Bash", json!({ "command": nonce.scatter_and_hang() })));
+    let stand = Stand::new(CLAUDE, Script::new().with(turn));
+    let running = Running::start(stand.atomic(&["-p", "Scatter"]));
+    nonce.sleeps(4);
+    running.kill();
+    nonce.is_gone();
+    for signal in ["INT", "TERM", "HUP"] {
+        let mut running = Running::start(stand.atomic(&["-p", "Scatter"]));
+        nonce.sleeps(4);
+        running.signal(signal);
+        nonce.is_gone();
+        assert_eq!(running.end().code, Some(4), "{signal}");
+    }
+}
+
+/// Each kind of trouble has its own words and its exit code, and the session can be resumed.
+#[test]
+fn trouble_is_told_apart_and_the_session_goes_on() {
+    let reply = |reply: Reply| Script::new().with(Turn::default().reply(reply));
+    let table: Vec<(&str, Reply)> = vec![
+        ("limits the rate of requests", Reply::error(429)),
+        ("overloaded", Reply::error(529)),
+        ("cannot be reached or is out of order", Reply::error(500)),
+        ("needs you to log in", Reply::error(401)),
+    ];
+    let stand = Stand::new(CLAUDE, reply(Reply::say("never said")));
+    for (says, trouble) in table {
+        stand.server.replace(reply(trouble));
+        let failed = stand.run(&["-p", "Hello"]);
+        assert_eq!(failed.code, Some(1), "{says}: {failed:?}");
+        assert!(failed.stderr.contains(says), "{says}: {}", failed.stderr);
+        stand.server.replace(reply(Reply::say("Back again.")));
+        let resumed = stand.run(&["resume", "last"]);
+        assert_eq!(
+            (resumed.code, resumed.stdout.as_str()),
+            (Some(0), "Back again.\n"),
+            "{resumed:?}"
+        );
+    }
+}
