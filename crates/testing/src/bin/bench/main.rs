@@ -1,9 +1,9 @@
-//! The benchmarks: `cargo xtask bench [--smoke] [--peer] [--startup]`.
+//! The benchmarks: `cargo xtask bench [--smoke] [--peer] [--startup | --agents]`.
 //!
 //! Prints tables and judges nothing. `--smoke` runs tiny sizes, only to see that everything still
 //! runs. `--peer` also measures LangGraph on the same graphs, in a virtual environment of its own
 //! that is kept in the cache folder. `--startup` measures only the registry and the start of the
-//! program.
+//! program, `--agents` only turns of real agent programs.
 
 mod branches;
 mod disk;
@@ -15,6 +15,7 @@ mod graphs;
 mod growth;
 mod measure;
 mod memory;
+mod overhead;
 mod peer;
 mod registry;
 mod run;
@@ -70,7 +71,7 @@ fn main() -> ExitCode {
     if let Some((ROW, rest)) = flags.split_first().map(|(first, rest)| (first.as_str(), rest)) {
         return exit(row(rest));
     }
-    let known = ["--smoke", "--peer", "--startup"];
+    let known = ["--smoke", "--peer", "--startup", "--agents"];
     if let Some(unknown) = flags.iter().find(|flag| !known.contains(&flag.as_str())) {
         say(&format!("there is no flag {unknown}; there are: {}", known.join(", ")));
         return ExitCode::from(2);
@@ -79,6 +80,9 @@ fn main() -> ExitCode {
     let scale = if has("--smoke") { SMOKE } else { FULL };
     if has("--startup") {
         return exit(registry::measure(scale).and_then(|()| startup::measure(scale)));
+    }
+    if has("--agents") {
+        return exit(overhead::measure(scale));
     }
     exit(measure_all(scale, has("--peer")))
 }
@@ -104,7 +108,8 @@ fn measure_all(scale: Scale, with_peer: bool) -> Result<(), String> {
     fans::measure(scale)?;
     run::measure(scale)?;
     registry::measure(scale)?;
-    startup::measure(scale)
+    startup::measure(scale)?;
+    overhead::measure(scale)
 }
 
 /// Measures one row of a table in a process of its own, so that its memory is its own.

@@ -21,7 +21,7 @@ pub(crate) fn measure(scale: Scale) -> Result<(), String> {
     let home = TempDir::new().map_err(text)?;
     let ours = tell("atomic --version", runs, || ran(&program, &["--version"], home.path()))?;
     tell("atomic list", runs, || ran(&program, &["list"], home.path()))?;
-    match found("claude") {
+    match found("claude").or_else(crate::overhead::claude) {
         Some(claude) => {
             let version = || ran(&claude, &["--version"], home.path());
             let theirs = tell("claude --version", runs, version)?;

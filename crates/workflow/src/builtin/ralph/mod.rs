@@ -208,7 +208,7 @@ fn function(id: &str, call: &str, description: &str) -> Node {
 
 /// Only what passes by itself is worth waiting for.
 fn patience() -> Retry {
-    let codes = vec!["rate_limited".to_owned(), "overloaded".to_owned()];
+    let codes = ["rate_limited", "overloaded", "unavailable"].map(str::to_owned).into();
     Retry { attempts: 3, delay_ms: 1_000, factor: 4.0, codes, when: None }
 }
 

@@ -21,8 +21,16 @@ enum Verdict {
 }
 
 /// Failures of the program or its set-up that another attempt cannot mend.
-const HOPELESS: &[&str] =
-    &[code::CEILING, code::LOST, "not_installed", "login_needed", "misconfigured"];
+const HOPELESS: &[&str] = &[
+    code::CEILING,
+    code::LOST,
+    "not_installed",
+    "too_old",
+    "login_needed",
+    "quota",
+    "model_unknown",
+    "misconfigured",
+];
 
 /// Whether a worker reported that it could not do the task.
 pub(super) fn gave_up(call: &Call<'_>) -> bool {
