@@ -33,8 +33,11 @@ impl fmt::Display for Fault {
         let Self { code, file, line, column, message, remedy, .. } = self;
         let severity = if self.is_error { "error" } else { "warning" };
         let path = if self.path.is_empty() { "the file" } else { &self.path };
-        write!(f, "{}:{line}:{column}: {code} {severity} at {path}: ", file.display())?;
-        write!(f, "{message}\n  help: {remedy}")
+        let place = format!("{}:{line}:{column}", file.display());
+        let said = format!("{place}: {code} {severity} at {path}: {message}");
+        // Names in a file come from strangers: none of them begins a line of its own.
+        let [said, remedy] = [&said, remedy].map(|text| text.replace('\n', "\\n"));
+        write!(f, "{said}\n  help: {remedy}")
     }
 }
 

@@ -1,9 +1,10 @@
 //! A whole document: what the workflow is called, its graph, and the state it begins with.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use atomic_event::{Patch, WorkflowName};
-use atomic_graph::check::Spans;
+use atomic_graph::check::{Spans, typed};
 use atomic_graph::{Graph, Key, NodeId};
 
 use super::fault::{Faults, code};
@@ -84,15 +85,13 @@ pub(super) fn read(document: &Document, shelf: &mut Shelf<'_>) -> Result<Draft, 
 
 /// The name, or else that of the file.
 fn name_of(document: &Document, root: &Item, faults: &mut Faults<'_>) -> String {
-    let stem = document.source.path.file_stem();
-    let stem = || stem.map_or_else(|| "workflow".to_owned(), |stem| stem.to_string_lossy().into());
-    let Some(item) = root.find("name") else { return stem() };
-    match item.as_text() {
-        Some(name) if !name.is_empty() && !name.contains(['/', ' ', '\t', '\n', '\r']) => {
-            return name.to_owned();
-        }
+    let path = document.source.path.as_path();
+    let Some(item) = root.find("name") else { return called(None, path) };
+    let given = item.as_text();
+    match given {
+        Some(name) if is_callable(name) => {}
         Some(name) => {
-            let message = format!("\"{name}\" cannot be typed as the name of a workflow");
+            let message = format!("{name:?} cannot be typed as the name of a workflow");
             let remedy = "use letters, digits, `-` and `_`";
             faults.add(code::OUT_OF_RANGE, item.at, message, remedy);
         }
@@ -101,7 +100,24 @@ fn name_of(document: &Document, root: &Item, faults: &mut Faults<'_>) -> String 
             faults.add(code::WRONG_TYPE, item.at, message, "write it in quotes");
         }
     }
-    stem()
+    called(given, path)
+}
+
+/// What the workflow in a file is called: as it says itself, if that can be typed, or else as its
+/// file.
+pub fn called(given: Option<&str>, path: &Path) -> String {
+    let stem = || path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into());
+    let as_file = || {
+        let stem: String = stem();
+        let is_plain = is_callable(&stem);
+        if is_plain { stem } else { typed(&stem).unwrap_or_else(|| "workflow".to_owned()) }
+    };
+    given.filter(|name| is_callable(name)).map_or_else(as_file, str::to_owned)
+}
+
+/// Whether a name can be typed as it is. What ends like a file is taken for one.
+fn is_callable(name: &str) -> bool {
+    typed(name).is_some_and(|typed| typed == name.to_lowercase() && !typed.ends_with(".json"))
 }
 
 fn duplicate_keys(item: &Item, faults: &mut Faults<'_>) {
