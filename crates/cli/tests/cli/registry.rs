@@ -567,7 +567,7 @@ fn many_files_are_checked_in_one_go() {
     };
     // The folders are read either way.
     let before = check(&names[..10]);
-    let many = check(&vec![names.as_slice(); 10].concat());
+    let many = check(&[names.as_slice(); 10].concat());
     let few = check(&names[..10]).max(before);
     assert!(many < few * 5, "10 files: {few:?}, 20000 files: {many:?}");
 }

@@ -175,7 +175,9 @@ fn loose_key_of(line: &str) -> Option<Begin<'_>> {
     let (written, rest) = text.unwrap_or(line).split_once([':', '：', '='])?;
     let key = unquoted(written.trim().trim_matches('*'));
     let value = rest.trim_start_matches("**").trim();
-    if !keys::is_known(key) {
+    // An equals sign stands in many a text.
+    let is_key = if line.contains(&format!("{written}=")) { keys::is_read } else { keys::is_known };
+    if !is_key(key) {
         return None;
     }
     let is_yaml = !is_bullet && line.starts_with(&format!("{key}: "));

@@ -192,10 +192,8 @@ fn settings_are_listed_or_told(bytes: &[u8], path: &Path, registry: &Registry) {
                 let name = property.name.clone().into_string();
                 // Of two with one name the first is told as a whole.
                 let lost = entries.get(&name).map_or(0, |_| 1);
-                match &property.value {
-                    Ast::Object(all) => entries.insert(name, lost + all.properties.len()),
-                    _ => entries.insert(name, lost + 1),
-                };
+                let own = property.value.as_object().map_or(1, |all| all.properties.len());
+                entries.insert(name, lost + own);
                 entries.retain(|name, _| matches!(name.as_str(), "agent" | "command"));
                 entries
             },
