@@ -5,9 +5,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use atomic_graph::check::typed;
 use atomic_registry::{Class, Named};
-use atomic_workflow::descriptor::{Document, Found, Library, called};
+use atomic_workflow::descriptor::{Document, Found, Library, called, is_callable};
 use atomic_workflow::{Source, Workflow, builtin};
 use serde_json::Value;
 
@@ -171,7 +170,7 @@ fn card_in(path: PathBuf) -> Option<Card> {
     let aliases = document.get("aliases").and_then(Value::as_array).into_iter().flatten();
     Some(Card {
         name: called(document.get("name").and_then(Value::as_str), &path),
-        aliases: aliases.filter_map(Value::as_str).filter_map(typed).collect(),
+        aliases: aliases.filter_map(word).filter(|alias| is_callable(alias)).collect(),
         description: document.get("description").and_then(word).unwrap_or_default().into(),
         hint: document.get("argumentHint").and_then(word),
         path: Some(path),

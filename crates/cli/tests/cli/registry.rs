@@ -504,7 +504,8 @@ fn a_folder_that_cannot_be_entered_is_told_before_anything_starts() {
 fn a_workflow_with_a_name_that_is_none_is_called_as_its_file() {
     let env = TestEnv::new();
     for (file, name) in [("one", "x.json"), ("two", "../../x"), ("three", "has space")] {
-        let workflow = json!({"name": name, "nodes": []});
+        let workflow =
+            json!({"name": name, "aliases": [format!("{file} more"), file], "nodes": []});
         write(&env, &format!("work/.atomic/workflows/{file}.json"), &workflow.to_string());
     }
     write(&env, "work/.atomic/workflows/My Flow.json", "{\"nodes\": []}");
@@ -514,7 +515,7 @@ fn a_workflow_with_a_name_that_is_none_is_called_as_its_file() {
     assert_eq!(names, ["/my-flow", "/one", "/ralph", "/second-opinion", "/three", "/two"]);
     let checked = env.run(["check"]);
     assert!(!checked.stderr.contains("cannot be read"), "{checked:?}");
-    assert_eq!(checked.stdout.matches("cannot be typed as the name of a workflow").count(), 3);
+    assert_eq!(checked.stdout.matches("cannot be typed as the name of a workflow").count(), 6);
     for name in ["one", "two", "three", "my-flow"] {
         assert!(checked.stdout.contains(&format!("\n{name}: ")), "{checked:?}");
         let shown = env.run(["show", name]);

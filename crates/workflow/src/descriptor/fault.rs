@@ -56,6 +56,7 @@ pub(super) mod code {
     pub(in super::super) const OUT_OF_RANGE: &str = "ATM615";
     pub(in super::super) const SAID_TWICE: &str = "ATM616";
     pub(in super::super) const DESCRIBES_NOTHING: &str = "ATM617";
+    pub(in super::super) const NOT_TYPED: &str = "ATM618";
     pub(in super::super) const UNKNOWN_FUNCTION: &str = "ATM621";
     pub(in super::super) const FUNCTION_MISFIT: &str = "ATM622";
     // These two are also found in graphs and have their numbers from there.
@@ -95,7 +96,7 @@ impl<'d> Faults<'d> {
         let (line, column) = self.ruler.position(at);
         let fault = Fault {
             code,
-            is_error: code != code::DESCRIBES_NOTHING,
+            is_error: !matches!(code, code::DESCRIBES_NOTHING | code::NOT_TYPED),
             file: self.file.to_owned(),
             line,
             column,

@@ -92,8 +92,10 @@ fn name_of(document: &Document, root: &Item, faults: &mut Faults<'_>) -> String 
         Some(name) if is_callable(name) => {}
         Some(name) => {
             let message = format!("{name:?} cannot be typed as the name of a workflow");
-            let remedy = "use letters, digits, `-` and `_`";
-            faults.add(code::OUT_OF_RANGE, item.at, message, remedy);
+            // Others were names once, and sessions of theirs go on.
+            let was_none = name.is_empty() || name.contains(['/', ' ', '\t', '\n', '\r']);
+            let code = if was_none { code::OUT_OF_RANGE } else { code::NOT_TYPED };
+            faults.add(code, item.at, message, "use letters, digits, `-` and `_`");
         }
         None => {
             let message = format!("it must be a text, but it is {}", item.kind());
@@ -116,7 +118,7 @@ pub fn called(given: Option<&str>, path: &Path) -> String {
 }
 
 /// Whether a name can be typed as it is. What ends like a file is taken for one.
-fn is_callable(name: &str) -> bool {
+pub fn is_callable(name: &str) -> bool {
     typed(name).is_some_and(|typed| typed == name.to_lowercase() && !typed.ends_with(".json"))
 }
 
@@ -145,12 +147,29 @@ pub(super) struct Whole {
 }
 
 impl<'d> Reader<'d, '_, '_> {
+    /// Other names, without those that cannot be typed.
+    fn aliases(&mut self, item: &'d Item) -> Vec<&'d str> {
+        let items = self.list(item, "a list of names").iter();
+        let named: Vec<_> = items.filter_map(|item| Some((item, self.name(item)?))).collect();
+        let mut aliases = vec![];
+        for (item, alias) in named {
+            if is_callable(alias) {
+                aliases.push(alias);
+                continue;
+            }
+            let message = format!("{alias:?} cannot be typed as the name of a workflow");
+            let remedy = "use letters, digits, `-` and `_`";
+            self.faults.add(code::NOT_TYPED, item.at, message, remedy);
+        }
+        aliases
+    }
+
     fn workflow(&mut self, fields: &mut Fields<'d>, document: &Document) -> Whole {
         for ignored in ["$schema", "name"] {
             fields.take(ignored);
         }
         let description = fields.take("description").and_then(|item| self.words(item));
-        let aliases = fields.take("aliases").map(|item| self.names(item)).unwrap_or_default();
+        let aliases = fields.take("aliases").map(|item| self.aliases(item)).unwrap_or_default();
         let version = fields.take("version").and_then(|item| self.words(item));
         let argument_hint = fields.take("argumentHint").and_then(|item| self.words(item));
         let sessions_dir = fields.take("sessionsDir").and_then(|item| self.path_inside(item));
