@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use atomic_graph::check::{Known, nearest};
-use atomic_registry::{Folders, Kind, Names, Provider, Registry, Severity, instead_of};
+use atomic_registry::{Folders, Kind, Model, Names, Provider, Registry, Severity, instead_of};
 use atomic_workflow::Workflow;
 use atomic_workflow::descriptor::{self, Document, Library as _};
 
@@ -19,6 +19,8 @@ pub(crate) struct Catalog {
     pub(crate) project: PathBuf,
     pub(crate) registry: Arc<Registry>,
     pub(crate) shelf: Shelf,
+    /// What names a workflow may use, once somebody asked.
+    known: OnceLock<Known>,
 }
 
 impl Catalog {
@@ -35,6 +37,7 @@ impl Catalog {
             project: project.to_owned(),
             registry: Arc::new(Registry::read(&folders)),
             shelf: Shelf::of(project),
+            known: OnceLock::new(),
         }
     }
 
@@ -84,7 +87,7 @@ impl Catalog {
             // A name first: a file that happens to be called `ralph` is not in its way.
             Some(path) => self.read(path),
             None => match built_in(name) {
-                Some(workflow) => Ok(judge_ready(workflow, &self.known())),
+                Some(workflow) => Ok(judge_ready(workflow, self.known())),
                 None if path.is_file() => self.read(path),
                 None => Err(Failure::Usage(self.not_found(text))),
             },
@@ -100,7 +103,7 @@ impl Catalog {
     /// Loads the workflow in a file.
     pub(crate) fn read(&self, path: &Path) -> Result<Loaded, Failure> {
         let draft = descriptor::read(&Document::plain(source(path)?), &self.shelf);
-        Ok(judge(draft, &self.known()))
+        Ok(judge(draft, self.known()))
     }
 
     fn not_found(&self, text: &str) -> String {
@@ -121,16 +124,25 @@ impl Catalog {
     }
 
     /// What names a workflow may use.
-    fn known(&self) -> Known {
+    fn known(&self) -> &Known {
         let of = |kind: Kind| -> Option<BTreeSet<String>> {
             Some(self.registry.names(kind).map(str::to_owned).collect())
         };
-        Known {
+        self.known.get_or_init(|| Known {
             agents: of(Kind::Agent),
             skills: of(Kind::Skill),
             commands: of(Kind::Command),
+            models: Some(judge_model),
             ..Known::default()
-        }
+        })
+    }
+}
+
+/// Says of a model that looks like nobody's what was probably meant.
+fn judge_model(name: &str) -> Result<(), Option<String>> {
+    match Model::read(name).filter(|model| !model.looks_known()) {
+        Some(model) => Err(model.near()),
+        None => Ok(()),
     }
 }
 

@@ -12,6 +12,7 @@ mod settings;
 mod shelf;
 mod show;
 mod stage;
+mod uses;
 
 use std::process::ExitCode;
 

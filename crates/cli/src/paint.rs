@@ -46,9 +46,19 @@ pub(crate) fn aside(text: &str) {
 /// A text without anything that would act on a terminal: names of files, what stands in them and
 /// what programs print come from strangers.
 pub(crate) fn printable(text: &str) -> String {
-    let harmless =
-        |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c };
+    let acts = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || turns_around(c);
+    let harmless = |c: char| if acts(c) { '\u{fffd}' } else { c };
     text.replace("\r\n", "\n").chars().map(harmless).collect()
+}
+
+/// Whether a character changes the direction of what follows, so that it reads as something else.
+fn turns_around(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The same for what stands in a line with other things, and must not begin another one.
+pub(crate) fn label(text: &str) -> String {
+    printable(text).replace(['\n', '\t'], "\u{fffd}")
 }
 
 /// Prints something that is odd and stops nothing.

@@ -1,10 +1,12 @@
 //! Workflows by name: the project's, the user's, the built-in ones.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use atomic_registry::{Class, Named};
-use atomic_workflow::descriptor::{Document, Found, Library};
+use atomic_workflow::descriptor::{Document, Found, Library, called, is_callable};
 use atomic_workflow::{Source, Workflow, builtin};
 use serde_json::Value;
 
@@ -29,9 +31,10 @@ pub(crate) struct Shelf {
 /// What a workflow says about itself.
 #[derive(Default)]
 struct Card {
+    /// What can be typed.
     name: String,
     aliases: Vec<String>,
-    description: String,
+    description: Arc<str>,
     hint: Option<String>,
     /// Its file; a built-in one has none.
     path: Option<PathBuf>,
@@ -48,7 +51,7 @@ impl Shelf {
         }
         for workflow in builtin::all() {
             let name = workflow.name.to_string();
-            let (aliases, description) = (workflow.aliases, workflow.description);
+            let (aliases, description) = (workflow.aliases, workflow.description.into());
             shelf.add(Some(Card { name, aliases, description, ..Card::default() }));
         }
         for (index, card) in shelf.cards.iter().enumerate() {
@@ -68,9 +71,11 @@ impl Shelf {
                 paths.sort();
                 paths
             }
-            Err(_) if folder.symlink_metadata().is_err() => vec![],
             Err(error) => {
-                self.unreadable.push((folder.to_owned(), error.to_string()));
+                let is_missing = error.kind() == ErrorKind::NotFound;
+                let itself = || (!is_missing).then(|| (folder.to_owned(), error));
+                let obstacle = atomic_registry::obstacle(folder).or_else(itself);
+                self.unreadable.extend(obstacle.map(|(place, why)| (place, why.to_string())));
                 vec![]
             }
         }
@@ -116,7 +121,7 @@ impl Shelf {
             class: Class::Workflow,
             name: card.name.clone(),
             aliases: card.aliases.clone(),
-            description: card.description.clone(),
+            description: Arc::clone(&card.description),
             hint: card.hint.clone(),
             hidden: false,
         })
@@ -158,16 +163,15 @@ pub(crate) fn text_of(path: &Path) -> std::io::Result<String> {
 /// What a workflow says about itself. What is wrong with the file is told when it is read.
 fn card_in(path: PathBuf) -> Option<Card> {
     path.extension().filter(|ending| *ending == "json")?;
-    let stem = path.file_stem()?.to_string_lossy().into_owned();
     let text = text_of(&path).unwrap_or_default();
     let text = text.trim_start_matches('\u{feff}');
     let document: Value = serde_json::from_str(text).unwrap_or_default();
     let word = |value: &Value| value.as_str().filter(|word| !word.is_empty()).map(str::to_owned);
     let aliases = document.get("aliases").and_then(Value::as_array).into_iter().flatten();
     Some(Card {
-        name: document.get("name").and_then(word).unwrap_or(stem),
-        aliases: aliases.filter_map(word).collect(),
-        description: document.get("description").and_then(word).unwrap_or_default(),
+        name: called(document.get("name").and_then(Value::as_str), &path),
+        aliases: aliases.filter_map(word).filter(|alias| is_callable(alias)).collect(),
+        description: document.get("description").and_then(word).unwrap_or_default().into(),
         hint: document.get("argumentHint").and_then(word),
         path: Some(path),
     })

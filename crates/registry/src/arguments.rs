@@ -31,17 +31,19 @@ pub fn require(entity: &Entity, typed: &str) -> Result<(), Missing> {
     Err(Missing { name: entity.name.clone(), missing, usage })
 }
 
-/// The prompt with what was typed: `$ARGUMENTS` is all of it, `$1` to `$9` are its words. Where the
-/// prompt has no place for it, it comes at the end.
-pub fn filled(kind: Kind, prompt: &str, typed: &str) -> String {
+/// The prompt of an entity with what was typed: `$ARGUMENTS` is all of it, `$1` to `$9` are its
+/// words, as many as there are or as the entity says it takes. Any other `$5` is a price, or the
+/// column of a table. Where the prompt takes nothing of it, it comes at the end.
+pub fn filled(entity: &Entity, prompt: &str, typed: &str) -> String {
     let typed = typed.trim();
-    let all = match (kind, typed) {
+    let all = match (entity.kind, typed) {
         (Kind::Skill, "") => "[no arguments]",
         _ => typed,
     };
     let words = words(typed);
+    let places = words.len().max(taken(entity));
     let (mut filled, mut rest) = (String::with_capacity(prompt.len() + typed.len()), prompt);
-    let mut has_place = false;
+    let mut took_something = false;
     while let Some(at) = rest.find('$') {
         filled.push_str(&rest[..at]);
         let behind = &rest[at + 1..];
@@ -50,22 +52,30 @@ pub fn filled(kind: Kind, prompt: &str, typed: &str) -> String {
         if let Some(after) = behind.strip_prefix("ARGUMENTS") {
             filled.push_str(all);
             rest = after;
-            has_place = true;
-        } else if number > 0 && stands_alone {
-            filled.push_str(words.get(number - 1).map_or("", String::as_str));
+            took_something = true;
+        } else if (1..=places).contains(&number) && stands_alone {
+            let word = words.get(number - 1);
+            filled.push_str(word.map_or("", String::as_str));
             rest = &behind[1..];
-            has_place = true;
+            took_something |= word.is_some();
         } else {
             filled.push('$');
             rest = behind;
         }
     }
     filled.push_str(rest);
-    if !has_place && !typed.is_empty() {
+    if !took_something && !typed.is_empty() {
         filled.push_str("\n\n");
         filled.push_str(typed);
     }
     filled
+}
+
+/// How many arguments an entity says it takes.
+fn taken(entity: &Entity) -> usize {
+    let hint = entity.arguments.hint.as_deref().unwrap_or_default();
+    let hinted = hint.split_whitespace().filter(|word| word.starts_with(['<', '['])).count();
+    entity.arguments.required.len().max(hinted)
 }
 
 /// The words of a text; what is in quotes is one of them.
@@ -98,7 +108,23 @@ fn words(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::{filled, words};
-    use crate::Kind;
+    use crate::{Arguments, Entity, Kind, Origin, Prompt, Provider, Scope, Tools};
+
+    fn entity(kind: Kind) -> Entity {
+        Entity {
+            kind,
+            name: "x".to_owned(),
+            aliases: vec![],
+            description: "x".into(),
+            tools: Tools::default(),
+            model: None,
+            arguments: Arguments::default(),
+            hidden: false,
+            more: serde_json::Map::new(),
+            origin: Origin { scope: Scope::BuiltIn, provider: Provider::Atomic, path: None },
+            prompt: Prompt::Embedded(""),
+        }
+    }
 
     #[test]
     fn what_was_typed_is_put_where_the_prompt_wants_it() {
@@ -107,14 +133,14 @@ mod tests {
             (Kind::Command, "$ARGUMENTS and $ARGUMENTS", "x", "x and x"),
             (Kind::Command, "Fix $ARGUMENTS.", "", "Fix ."),
             (Kind::Skill, "Fix $ARGUMENTS.", " ", "Fix [no arguments]."),
-            (Kind::Command, "$2 before $1, not $3", "a \"b c\"", "b c before a, not "),
+            (Kind::Command, "$2 before $1, not $3", "a \"b c\"", "b c before a, not $3"),
             (Kind::Command, "costs $10 or $0", "a", "costs $10 or $0\n\na"),
             (Kind::Skill, "Look.", "at it", "Look.\n\nat it"),
             (Kind::Skill, "Look.", "", "Look."),
             (Kind::Command, "Say $ARGUMENTS", "$1 $ARGUMENTS", "Say $1 $ARGUMENTS"),
             (Kind::Command, "100$", "x", "100$\n\nx"),
         ] {
-            assert_eq!(filled(kind, prompt, typed), expected, "{prompt} with {typed}");
+            assert_eq!(filled(&entity(kind), prompt, typed), expected, "{prompt} with {typed}");
         }
     }
 

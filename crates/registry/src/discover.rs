@@ -1,5 +1,6 @@
 //! Finding entities on disk.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,6 +9,7 @@ use crate::entity::{Entity, Kind, Origin, Prompt, Provider};
 use crate::files::{self, Walk};
 use crate::finding::Finding;
 use crate::frontmatter;
+use crate::normal::Tools;
 use crate::parse::{self, Found, Place};
 use crate::places::{self, Folders};
 
@@ -35,27 +37,72 @@ const FEW: usize = 48;
 /// How many files a thread takes at a time.
 const SHARE: usize = 16;
 
-/// Looks everywhere.
-pub(crate) fn discover(folders: &Folders) -> Discovered {
+/// How many findings are kept of a folder that has too much in it.
+const TOLD: usize = 8;
+
+/// Looks everywhere, at no more than so many files and folders in each place.
+pub(crate) fn discover(folders: &Folders, entries: usize) -> Discovered {
     let mut findings = vec![];
+    let mut ways = Ways::default();
     let places = folders.places();
     let mut candidates = vec![];
     for (index, place) in places.iter().enumerate() {
+        if !ways.lead_to(&place.folder, &mut findings) {
+            continue;
+        }
+        let told = findings.len();
         // Every place is looked through for itself: the same folder may be linked from several.
-        let mut walk = Walk::new(&mut findings);
+        let mut walk = Walk::new(&mut findings, entries);
         match place.kind {
             Kind::Skill => skills(&mut walk, index, &place.folder, 0, &mut candidates),
             Kind::Command | Kind::Agent => {
                 texts(&mut walk, (index, place), &place.folder, &mut vec![], &mut candidates);
             }
         }
+        if walk.has_more() {
+            findings.truncate(told + TOLD);
+            let message = format!(
+                "there are more than {entries} files and folders in it: the rest is left out"
+            );
+            let remedy = "put less into it; if it is a link, mend it";
+            findings.push(Finding::skipped(&place.folder, message, remedy));
+        }
     }
     let mut read = read_all(&candidates, &places);
     findings.append(&mut read.findings);
     for config in folders.config_files() {
-        crate::opencode::read(&config, &mut read.entities, &mut findings);
+        if ways.lead_to(&config.path, &mut findings) {
+            crate::opencode::read(&config, &mut read.entities, &mut findings);
+        }
     }
     Discovered { entities: read.entities, findings }
+}
+
+/// The folders of providers, and whether they can be entered.
+#[derive(Default)]
+struct Ways {
+    known: BTreeMap<PathBuf, bool>,
+    /// What is in the way, which is told once.
+    told: BTreeSet<PathBuf>,
+}
+
+impl Ways {
+    /// Whether one can go on to something in a folder; tells what is in the way.
+    fn lead_to(&mut self, path: &Path, findings: &mut Vec<Finding>) -> bool {
+        let folder = path.parent().unwrap_or(path);
+        if let Some(is_open) = self.known.get(folder) {
+            return *is_open;
+        }
+        let obstacle = files::obstacle(folder);
+        self.known.insert(folder.to_owned(), obstacle.is_none());
+        let Some((place, error)) = obstacle else { return true };
+        if self.told.insert(place.clone()) {
+            let message = format!("the folder cannot be read: {error}");
+            let remedy = "make it a folder that can be read, or remove it";
+            findings.push(Finding::skipped(&place, message, remedy));
+        }
+        false
+    }
 }
 
 /// Markdown files in a folder and those inside it.
@@ -223,6 +270,7 @@ fn read_one(
     for oddity in document.oddities {
         findings.push(Finding::odd(path, oddity.message, "").at(oddity.line));
     }
+    let unread = document.unread_tools;
     let (scope, provider): (_, Provider) = (place.scope, place.provider);
     let found = Found {
         kind: place.kind,
@@ -235,5 +283,14 @@ fn read_one(
         let message = "there is nothing below its head";
         findings.push(Finding::odd(path, message, "write what the agent is to be told"));
     }
-    parse::entity(found, document.head, Place::Head(&document.lines), &document.body, findings)
+    let place = Place::Head(&document.lines);
+    let mut entity = parse::entity(found, document.head, place, &document.body, findings)?;
+    if let Some((line, key)) = unread {
+        // Whoever restricts something must not end up with everything.
+        let message = format!("`{key}` is in no head, so it may use none");
+        let remedy = "put the head at the top, between two lines of `---`";
+        findings.push(Finding::odd(path, message, remedy).at(line));
+        entity.tools = Tools::none();
+    }
+    Some(entity)
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
@@ -117,7 +118,7 @@ pub struct Entity {
     /// Other names for it.
     pub aliases: Vec<String>,
     /// What it is for.
-    pub description: String,
+    pub description: Arc<str>,
     /// What it may use; absent: everything.
     pub tools: Tools,
     /// What it runs on, when it says so.
@@ -150,6 +151,13 @@ pub enum Prompt {
     InFile,
     /// Here.
     Text(String),
+    /// Here, with `{file:…}` where the text of a file belongs; read when it is needed.
+    WithFiles {
+        /// The text as it was written.
+        text: String,
+        /// What `~` stands for in it.
+        home: Option<PathBuf>,
+    },
     /// Part of the program.
     Embedded(&'static str),
 }

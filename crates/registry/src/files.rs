@@ -19,6 +19,8 @@ pub(crate) struct Walk<'f> {
     pub(crate) findings: &'f mut Vec<Finding>,
     /// Folders that were looked into, by what they really are.
     seen: BTreeSet<(u64, u64)>,
+    /// How many files and folders may still be looked at; nothing once there were too many.
+    left: Option<usize>,
 }
 
 /// What is in a folder, sorted by name.
@@ -29,15 +31,22 @@ pub(crate) struct Listing {
 }
 
 impl<'f> Walk<'f> {
-    pub(crate) fn new(findings: &'f mut Vec<Finding>) -> Self {
-        Self { findings, seen: BTreeSet::new() }
+    /// A walk that looks at no more than so many files and folders.
+    pub(crate) fn new(findings: &'f mut Vec<Finding>, entries: usize) -> Self {
+        Self { findings, seen: BTreeSet::new(), left: Some(entries) }
+    }
+
+    /// Whether there was more than may be looked at.
+    pub(crate) fn has_more(&self) -> bool {
+        self.left.is_none()
     }
 
     /// What is in a folder; nothing where there is none, or where it was told why it is not read.
     pub(crate) fn list(&mut self, folder: &Path, depth: usize) -> Option<Listing> {
+        self.left?;
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
-            Err(_) if !is_there(folder) => return None,
+            Err(error) if is_absent(folder, &error) => return None,
             Err(error) => {
                 let message = format!("the folder cannot be read: {error}");
                 self.findings.push(Finding::skipped(folder, message, "make it readable"));
@@ -58,6 +67,10 @@ impl<'f> Walk<'f> {
         }
         let mut found: Vec<(PathBuf, io::Result<FileType>)> = vec![];
         for entry in entries {
+            self.left = self.left.and_then(|left| left.checked_sub(1));
+            if self.left.is_none() {
+                break;
+            }
             match entry {
                 Ok(entry) => found.push((entry.path(), entry.file_type())),
                 Err(error) => {
@@ -111,9 +124,19 @@ pub(crate) struct Text {
     pub(crate) oddity: Option<Finding>,
 }
 
-/// Whether there is anything at a place, be it a link that leads nowhere.
-pub(crate) fn is_there(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok()
+/// Whether an error says that nothing is at a place. A link that leads nowhere is something, and
+/// what cannot be looked at may be.
+pub(crate) fn is_absent(path: &Path, error: &io::Error) -> bool {
+    let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    is_missing(error) && fs::symlink_metadata(path).is_err_and(|error| is_missing(&error))
+}
+
+/// What keeps people out of a folder, and why: the last thing on the way to it that is there, when
+/// that is no folder one can enter. Nothing for a folder that can be entered or is only missing.
+pub fn obstacle(folder: &Path) -> Option<(PathBuf, io::Error)> {
+    let last = folder.ancestors().find(|place| fs::symlink_metadata(place).is_ok())?;
+    // Only what is inside a folder says whether it may be entered.
+    fs::metadata(last.join(".")).err().map(|error| (last.to_owned(), error))
 }
 
 /// Reads a file.

@@ -57,9 +57,14 @@ impl Finding {
     }
 }
 
+/// A text in which names are that come from strangers: none of them begins a line of its own.
+fn on_one_line(text: &str) -> String {
+    text.replace('\n', "\\n")
+}
+
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.path.display())?;
+        f.write_str(&on_one_line(&self.path.display().to_string()))?;
         if let Some(line) = self.line {
             write!(f, ":{line}")?;
         }
@@ -67,7 +72,7 @@ impl fmt::Display for Finding {
             Severity::Skipped | Severity::Aside => "left out: ",
             Severity::Odd => "",
         };
-        write!(f, ": {what}{}", self.message)?;
+        write!(f, ": {what}{}", on_one_line(&self.message))?;
         if !self.remedy.is_empty() {
             write!(f, "\n  help: {}", self.remedy)?;
         }

@@ -26,6 +26,8 @@ pub struct Document {
     pub body: String,
     /// What was odd about the head.
     pub oddities: Vec<Oddity>,
+    /// A line outside of any head that looks like one about tools, with its key.
+    pub(crate) unread_tools: Option<(usize, String)>,
 }
 
 /// The lines of a head, to say where something in it is.
@@ -94,7 +96,8 @@ pub fn read(text: &str) -> Result<Document, Unreadable> {
     if body.contains("\r\n") {
         body = body.replace("\r\n", "\n");
     }
-    Ok(Document { head, lines: HeadLines { first: parts.line, lines }, body, oddities })
+    let lines = HeadLines { first: parts.line, lines };
+    Ok(Document { head, lines, body, oddities, unread_tools: parts.unread_tools })
 }
 
 /// The text with line ends that are seen as such: some have a carriage return and nothing else.

@@ -20,6 +20,7 @@ pub mod settings;
 pub mod tools;
 
 pub use entity::{Arguments, Entity, Kind, Origin, Prompt, Provider, Scope};
+pub use files::obstacle;
 pub use finding::{Finding, Severity};
 pub use names::{Class, Named, Names, Shadowed, Unknown, instead_of};
 pub use normal::{Family, Model, Tools};

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use atomic_graph::check::nearest;
 
@@ -49,7 +50,7 @@ pub struct Named {
     /// Other names for it.
     pub aliases: Vec<String>,
     /// What it is for.
-    pub description: String,
+    pub description: Arc<str>,
     /// What to type after its name.
     pub hint: Option<String>,
     /// Whether it is left out of lists and suggestions.
@@ -105,7 +106,7 @@ impl Names {
             class: Class::Entity(entity.kind),
             name: entity.name.clone(),
             aliases: entity.aliases.clone(),
-            description: entity.description.clone(),
+            description: Arc::clone(&entity.description),
             hint: entity.arguments.hint.clone(),
             hidden: entity.hidden,
         });
@@ -295,7 +296,7 @@ fn built_in_commands() -> impl Iterator<Item = Named> {
         class: Class::BuiltIn,
         name: (*name).to_owned(),
         aliases: vec![],
-        description: (*description).to_owned(),
+        description: (*description).into(),
         hint: Some((*hint).to_owned()).filter(|hint| !hint.is_empty()),
         hidden: false,
     })

@@ -6,6 +6,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use crate::entity::Provider;
+use crate::tools;
 
 /// A model, as it was written and what is meant by it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,11 +98,20 @@ impl Tools {
     /// The same without those that another list names.
     pub(crate) fn except(mut self, other: Self) -> Self {
         let Some(names) = other.only else { return Self::none() };
-        if let Some(only) = &mut self.only {
-            let taken: BTreeSet<&String> = names.iter().collect();
-            only.retain(|name| !taken.contains(name));
-        }
         self.without.extend(names);
+        self.without_forbidden()
+    }
+
+    /// Takes out of the list what is forbidden. Without a rule, a tool is forbidden whatever rule
+    /// allows some of it.
+    fn without_forbidden(mut self) -> Self {
+        if self.without.is_empty() {
+            return self;
+        }
+        let taken: BTreeSet<String> = self.without.iter().map(|name| whole(name)).collect();
+        if let Some(only) = &mut self.only {
+            only.retain(|name| !taken.contains(&whole(name)) && !taken.contains(&tool(name)));
+        }
         self
     }
 
@@ -163,7 +173,7 @@ impl Tools {
         let everything_off = without.iter().any(|name| name == "*");
         let only = if on.is_empty() && !everything_off { None } else { Self::only(on).only };
         without.retain(|name| name != "*");
-        Ok(Self { only, without })
+        Ok(Self { only, without }.without_forbidden())
     }
 
     fn only(names: Vec<String>) -> Self {
@@ -186,11 +196,30 @@ impl fmt::Display for Tools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.only, self.without.as_slice()) {
             (Some(only), _) if only.is_empty() => f.write_str("none"),
-            (Some(only), _) => f.write_str(&only.join(", ")),
+            (Some(only), without) => {
+                f.write_str(&only.join(", "))?;
+                // Of what is not in the list nothing has to be said.
+                let named: BTreeSet<String> = only.iter().map(|name| tool(name)).collect();
+                let but = without.iter().filter(|name| named.contains(&tool(name)));
+                let but: Vec<&str> = but.map(String::as_str).collect();
+                if but.is_empty() { Ok(()) } else { write!(f, " but {}", but.join(", ")) }
+            }
             (None, []) => f.write_str("all"),
             (None, without) => write!(f, "all but {}", without.join(", ")),
         }
     }
+}
+
+/// A tool by the name we have for it, without its rule.
+fn tool(name: &str) -> String {
+    let bare = name.split_once('(').map_or(name, |(bare, _)| bare).trim();
+    tools::find(bare).map_or_else(|| bare.to_owned(), |tool| tool.name.to_owned())
+}
+
+/// The same with its rule.
+fn whole(name: &str) -> String {
+    let rule = name.find('(').map_or("", |at| &name[at..]);
+    format!("{}{rule}", tool(name))
 }
 
 /// A tool in lower case; the rule in parentheses stays as it is.

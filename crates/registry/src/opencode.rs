@@ -1,9 +1,10 @@
 //! Commands and agents in OpenCode's own settings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use jsonc_parser::ParseOptions;
+use jsonc_parser::common::Ranged as _;
+use jsonc_parser::{CollectOptions, ParseOptions, ast, parse_to_ast};
 use serde_json::{Map, Value};
 
 use crate::entity::{Entity, Kind, Origin, Prompt, Provider};
@@ -21,7 +22,7 @@ pub(crate) fn read(config: &ConfigFile, entities: &mut Vec<Entity>, findings: &m
             findings.push(Finding::skipped(path, "this is no file", "remove it"));
             return;
         }
-        Err(_) if !files::is_there(path) => return,
+        Err(error) if files::is_absent(path, &error) => return,
         Err(error) => {
             let message = format!("it cannot be read: {error}");
             findings.push(Finding::skipped(path, message, "mend or remove it"));
@@ -47,7 +48,9 @@ pub(crate) fn read(config: &ConfigFile, entities: &mut Vec<Entity>, findings: &m
             return;
         }
     };
+    findings.extend(doubles(&text).into_iter().map(|finding| finding.of(path)));
     let lines = lines_of_keys(&text);
+    let mut pieces = Pieces::default();
     for (kind, key, prompt) in
         [(Kind::Command, "command", "template"), (Kind::Agent, "agent", "prompt")]
     {
@@ -57,7 +60,8 @@ pub(crate) fn read(config: &ConfigFile, entities: &mut Vec<Entity>, findings: &m
                 for (name, fields) in all {
                     let line = lines.get(name.as_str()).copied();
                     let mut told = vec![];
-                    entities.extend(entity(config, (kind, prompt), name, fields, &mut told));
+                    let written = Written { kind, prompt, name, fields };
+                    entities.extend(written.entity(config, &mut pieces, &mut told));
                     findings.extend(told.into_iter().map(|finding| Finding { line, ..finding }));
                 }
             }
@@ -83,52 +87,123 @@ fn parsed(text: &str) -> Result<Map<String, Value>, (usize, String)> {
     }
 }
 
-fn entity(
-    config: &ConfigFile,
-    (kind, prompt): (Kind, &str),
-    name: &str,
-    fields: &Value,
-    findings: &mut Vec<Finding>,
-) -> Option<Entity> {
-    let path = &config.path;
-    let Value::Object(fields) = fields else {
-        let message = format!("`{name}` is no object and is left out");
-        findings.push(Finding::odd(path, message, "write its fields in braces"));
-        return None;
-    };
-    let mut fields = fields.clone();
-    let text = match fields.remove(prompt) {
-        Some(Value::String(text)) => text,
-        None if kind == Kind::Agent => {
-            let message = format!("`{name}` has no `prompt`: it is an agent of OpenCode's own");
-            findings.push(Finding::aside(path, message));
+/// Agents that OpenCode has by itself. Settings change what they run on and may use.
+const OWN_AGENTS: [&str; 7] =
+    ["build", "plan", "general", "explore", "compaction", "summary", "title"];
+
+/// A command or an agent as it stands in the settings.
+struct Written<'s> {
+    kind: Kind,
+    /// The key of its prompt.
+    prompt: &'static str,
+    name: &'s str,
+    fields: &'s Value,
+}
+
+impl Written<'_> {
+    fn entity(
+        &self,
+        config: &ConfigFile,
+        pieces: &mut Pieces,
+        findings: &mut Vec<Finding>,
+    ) -> Option<Entity> {
+        let (path, name, kind) = (&config.path, self.name, self.kind);
+        let Value::Object(fields) = self.fields else {
+            let message = format!("`{name}` is no object and is left out");
+            findings.push(Finding::odd(path, message, "write its fields in braces"));
             return None;
-        }
-        None | Some(_) => {
-            let message = format!("the {} `{name}` has no `{prompt}` and is left out", kind.word());
-            findings.push(Finding::odd(path, message, "write the text it stands for"));
-            return None;
-        }
+        };
+        let mut fields = fields.clone();
+        let text = match fields.remove(self.prompt) {
+            Some(Value::String(text)) => text,
+            None if kind == Kind::Agent && OWN_AGENTS.contains(&name) => {
+                let message = format!("`{name}` has no `prompt`: it is an agent of OpenCode's own");
+                findings.push(Finding::aside(path, message));
+                return None;
+            }
+            // OpenCode gives it the prompt that it gives everybody.
+            None if kind == Kind::Agent => String::new(),
+            None | Some(_) => {
+                let prompt = self.prompt;
+                let message =
+                    format!("the {} `{name}` has no `{prompt}` and is left out", kind.word());
+                findings.push(Finding::odd(path, message, "write the text it stands for"));
+                return None;
+            }
+        };
+        let beginning = match pieces.beginning(&text, config, name) {
+            Ok(beginning) => beginning,
+            Err(finding) => {
+                findings.push(finding);
+                return None;
+            }
+        };
+        // The key is its name, whatever else is said.
+        fields.insert("name".to_owned(), Value::String(name.to_owned()));
+        let origin =
+            Origin { scope: config.scope, provider: Provider::OpenCode, path: Some(path.clone()) };
+        // As small as they are, settings may name large files often.
+        let prompt = if text.contains(MARK) {
+            Prompt::WithFiles { text, home: config.home.clone() }
+        } else {
+            Prompt::Text(text)
+        };
+        let found = Found { kind, origin, name: name.to_owned(), aliases: vec![], prompt };
+        let mut told = vec![];
+        let entity = parse::entity(found, fields, Place::Unknown, &beginning, &mut told);
+        findings.extend(told.into_iter().map(|finding| {
+            let message = format!("`{name}`: {}", finding.message);
+            Finding { message, ..finding }
+        }));
+        entity
+    }
+}
+
+/// A key that is there twice, and where the second one is.
+struct Double {
+    key: String,
+    line: usize,
+}
+
+impl Double {
+    fn of(self, path: &Path) -> Finding {
+        let message = format!("`{}` is there twice; the last one holds", self.key);
+        Finding::odd(path, message, "remove one of them").at(self.line)
+    }
+}
+
+/// Keys of commands and agents that are there twice: all but the last are lost.
+fn doubles(text: &str) -> Vec<Double> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default());
+    let Ok(Some(ast::Value::Object(settings))) = parsed.map(|parsed| parsed.value) else {
+        return vec![];
     };
-    let text = with_files(&text, config, name, findings)?;
-    // The key is its name, whatever else is said.
-    fields.insert("name".to_owned(), Value::String(name.to_owned()));
-    let origin =
-        Origin { scope: config.scope, provider: Provider::OpenCode, path: Some(path.clone()) };
-    let found = Found {
-        kind,
-        origin,
-        name: name.to_owned(),
-        aliases: vec![],
-        prompt: Prompt::Text(text.clone()),
-    };
-    let mut told = vec![];
-    let entity = parse::entity(found, fields, Place::Unknown, &text, &mut told);
-    findings.extend(told.into_iter().map(|finding| {
-        let message = format!("`{name}`: {}", finding.message);
-        Finding { message, ..finding }
-    }));
-    entity
+    let is_read =
+        |property: &&ast::ObjectProp<'_>| matches!(property.name.as_str(), "agent" | "command");
+    let mut found = vec![];
+    collect_doubles(settings.properties.iter().filter(is_read), &mut found);
+    let line = |at: usize| 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
+    found.into_iter().take(TOLD).map(|(key, at)| Double { key, line: line(at) }).collect()
+}
+
+/// How many keys that are there twice are told.
+const TOLD: usize = 20;
+
+fn collect_doubles<'t: 'o, 'o>(
+    properties: impl Iterator<Item = &'o ast::ObjectProp<'t>>,
+    found: &mut Vec<(String, usize)>,
+) {
+    let mut seen = BTreeSet::new();
+    for property in properties {
+        let name = property.name.as_str();
+        if !seen.insert(name) {
+            found.push((name.to_owned(), property.start()));
+        }
+        if let ast::Value::Object(inner) = &property.value {
+            collect_doubles(inner.properties.iter(), found);
+        }
+    }
 }
 
 /// The first line of every key, to say where something is.
@@ -145,42 +220,129 @@ fn lines_of_keys(text: &str) -> BTreeMap<&str, usize> {
     lines
 }
 
-/// The text with those of the files in it: `{file:./prompts/x.md}` is beside the settings.
-fn with_files(
-    text: &str,
-    config: &ConfigFile,
-    name: &str,
-    findings: &mut Vec<Finding>,
-) -> Option<String> {
-    let path = &config.path;
-    let (mut whole, mut rest) = (String::new(), text);
-    while let Some((before, behind)) = rest.split_once("{file:") {
-        let Some((file, after)) = behind.split_once('}') else { break };
-        let file = located(file.trim(), config);
-        whole.push_str(before);
-        match files::read(&file) {
-            Ok(text) => whole.push_str(text.text.trim_end()),
-            Err(finding) => {
-                let why = finding.message;
-                let file = file.display();
-                let message = format!("`{name}` takes its text from {file}, left out: {why}");
-                findings.push(Finding::odd(path, message, "mend the path"));
-                return None;
+/// What stands before the path of a file whose text is meant.
+const MARK: &str = "{file:";
+
+/// As many bytes of other files as are looked at for one file of settings.
+const MOST_LOOKED_AT: u64 = 64 * 1024 * 1024;
+
+/// As much of a text as is looked at for its first words.
+const BEGINNING: usize = 4 * 1024;
+
+/// Files that settings take texts from, as far as is needed to describe those.
+#[derive(Default)]
+struct Pieces {
+    /// By their real paths: how long they are, and how they begin; or why they cannot be read.
+    known: BTreeMap<PathBuf, Result<(u64, String), String>>,
+    /// How many bytes were read.
+    looked_at: u64,
+}
+
+impl Pieces {
+    /// The beginning of a text with those of the files in it, if it can be had as a whole.
+    fn beginning(
+        &mut self,
+        text: &str,
+        config: &ConfigFile,
+        name: &str,
+    ) -> Result<String, Finding> {
+        let path = &config.path;
+        let mut whole = String::new();
+        let mut length = 0;
+        for part in parts(text) {
+            let (size, beginning) = match part {
+                Part::Text(text) => (text.len() as u64, text),
+                Part::File(file) => {
+                    let file = located(file, path, config.home.as_deref());
+                    let piece = self.piece(&file);
+                    let (size, beginning) =
+                        piece.as_ref().map_err(|why| unreadable(path, name, &file, why))?;
+                    (*size, beginning.as_str())
+                }
+            };
+            length += size;
+            if length > files::MOST_BYTES {
+                return Err(too_large(path, name));
+            }
+            let room = BEGINNING.saturating_sub(whole.len());
+            whole.extend(beginning.chars().take(room));
+        }
+        Ok(whole)
+    }
+
+    fn piece(&mut self, file: &Path) -> &Result<(u64, String), String> {
+        // However often it is named, and in however many spellings.
+        let real = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+        if !self.known.contains_key(&real) {
+            let found = match files::read(file) {
+                _ if self.looked_at > MOST_LOOKED_AT => {
+                    Err(format!("together they are larger than {} MiB", MOST_LOOKED_AT >> 20))
+                }
+                Ok(text) => {
+                    let text = text.text.trim_end();
+                    self.looked_at += text.len() as u64;
+                    Ok((text.len() as u64, text.chars().take(BEGINNING).collect()))
+                }
+                Err(finding) => Err(finding.message),
+            };
+            self.known.insert(real.clone(), found);
+        }
+        &self.known[&real]
+    }
+}
+
+/// The text of an entity with those of the files in it: `{file:./prompts/x.md}` is beside the
+/// settings.
+pub(crate) fn filled(entity: &Entity, text: &str, home: Option<&Path>) -> Result<String, Finding> {
+    let path = entity.origin.path.clone().unwrap_or_default();
+    let mut whole = String::new();
+    for part in parts(text) {
+        match part {
+            Part::Text(text) => whole.push_str(text),
+            Part::File(file) => {
+                let file = located(file, &path, home);
+                let text = files::read(&file)
+                    .map_err(|finding| unreadable(&path, &entity.name, &file, &finding.message))?;
+                whole.push_str(text.text.trim_end());
             }
         }
         if whole.len() as u64 > files::MOST_BYTES {
-            let message = format!("`{name}` is larger than {} KiB", files::MOST_BYTES / 1024);
-            findings.push(Finding::odd(path, message, "take shorter files"));
-            return None;
+            return Err(too_large(&path, &entity.name));
         }
+    }
+    Ok(whole)
+}
+
+fn unreadable(path: &Path, name: &str, file: &Path, why: &str) -> Finding {
+    let message = format!("`{name}` takes its text from {}, left out: {why}", file.display());
+    Finding::odd(path, message, "mend the path")
+}
+
+fn too_large(path: &Path, name: &str) -> Finding {
+    let message = format!("`{name}` is larger than {} KiB", files::MOST_BYTES / 1024);
+    Finding::odd(path, message, "take shorter files")
+}
+
+/// A part of a text in the settings.
+enum Part<'t> {
+    Text(&'t str),
+    /// The path of a file.
+    File(&'t str),
+}
+
+fn parts(text: &str) -> Vec<Part<'_>> {
+    let (mut parts, mut rest) = (vec![], text);
+    while let Some((before, behind)) = rest.split_once(MARK) {
+        let Some((file, after)) = behind.split_once('}') else { break };
+        parts.extend([Part::Text(before), Part::File(file.trim())]);
         rest = after;
     }
-    whole.push_str(rest);
-    Some(whole)
+    parts.push(Part::Text(rest));
+    parts
 }
 
 /// Where a file is that is named in the settings.
-fn located(file: &str, config: &ConfigFile) -> PathBuf {
-    let at_home = file.strip_prefix("~/").and_then(|rest| Some(config.home.as_ref()?.join(rest)));
-    at_home.unwrap_or_else(|| config.path.parent().unwrap_or(Path::new("")).join(file))
+fn located(file: &str, settings: &Path, home: Option<&Path>) -> PathBuf {
+    let at_home = file.strip_prefix("~/").and_then(|rest| Some(home?.join(rest)));
+    at_home.unwrap_or_else(|| settings.parent().unwrap_or(Path::new("")).join(file))
 }

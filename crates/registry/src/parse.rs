@@ -10,7 +10,7 @@ use crate::finding::Finding;
 use crate::frontmatter::HeadLines;
 use crate::keys::{KEPT, READ, spelled};
 use crate::normal::{Model, Tools, is_yes};
-use atomic_graph::check::nearest;
+use atomic_graph::check::{nearest, typed};
 
 /// A file that was found, before it is understood.
 pub(crate) struct Found {
@@ -26,8 +26,8 @@ pub(crate) struct Found {
 /// How many keys without a meaning are told one by one.
 const TOLD: usize = 8;
 
-/// The longest name, in bytes: it has to fit into the name of a file.
-const LONGEST_NAME: usize = 200;
+/// The longest description that is taken from a prompt, in characters.
+const MOST_WORDS: usize = 200;
 
 /// What stands in a head, by keys in one spelling.
 struct Head<'p> {
@@ -72,12 +72,15 @@ pub(crate) fn entity(
     let model = head.text("model", findings).and_then(|raw| Model::read(&raw));
     let arguments = Arguments {
         hint: head.text("argument-hint", findings).filter(|hint| !hint.is_empty()),
-        required: head.list("required-arguments", findings),
+        required: head.required(findings),
     };
     let mut aliases = found.aliases;
     for alias in head.list("aliases", findings) {
         match self::name(&alias) {
-            Ok(alias) => aliases.push(alias),
+            Ok(name) => {
+                findings.extend(head.respelled("aliases", &alias, &name));
+                aliases.push(name);
+            }
             Err(NoName::LeadsAway(problem) | NoName::Unusable(problem)) => {
                 findings.push(head.odd("aliases", problem, "choose another alias"));
             }
@@ -93,7 +96,7 @@ pub(crate) fn entity(
         kind: found.kind,
         name,
         aliases,
-        description,
+        description: description.into(),
         tools,
         model,
         arguments,
@@ -176,13 +179,16 @@ impl<'p> Head<'p> {
                 return None;
             }
         };
-        if name != given.trim().to_lowercase() {
-            let given = given.trim();
-            let message = format!("`{given}` cannot be typed as a name: it is called `{name}`");
-            let remedy = "use letters, digits, `-` and `_` in `name`";
-            findings.push(self.odd("name", message, remedy));
-        }
+        findings.extend(self.respelled("name", &given, &name));
         Some(name)
+    }
+
+    /// What is said about a name that is typed otherwise than it was written.
+    fn respelled(&self, key: &str, given: &str, name: &str) -> Option<Finding> {
+        let given = given.trim();
+        let message = format!("`{given}` cannot be typed as a name: it is called `{name}`");
+        let remedy = format!("use letters, digits, `-` and `_` in `{key}`");
+        (name != given.to_lowercase()).then(|| self.odd(key, message, &remedy))
     }
 
     /// Takes a value out that must be a text. Numbers are taken for texts, lists are put together.
@@ -229,6 +235,26 @@ impl<'p> Head<'p> {
                 vec![]
             }
         }
+    }
+
+    /// Takes the names of what must be typed out: `[a, b]`, `a, b`, `a b` or `<a> <b>`.
+    fn required(&mut self, findings: &mut Vec<Finding>) -> Vec<String> {
+        let key = "required-arguments";
+        let given = match self.fields.get(key) {
+            Some(Value::String(text)) if !text.contains(',') => {
+                let text = text.trim();
+                let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+                let inner = inner.filter(|inner| !inner.contains(['[', ']']));
+                let given = groups(inner.unwrap_or(text));
+                self.fields.shift_remove(key);
+                given
+            }
+            Some(_) | None => self.list(key, findings),
+        };
+        // What is in brackets may be left out.
+        let given = given.into_iter().filter(|name| !name.starts_with('['));
+        let bare = given.map(|name| name.trim_matches(['<', '>']).trim().to_owned());
+        bare.filter(|name| !name.is_empty()).collect()
     }
 
     fn tools(&mut self, findings: &mut Vec<Finding>) -> Tools {
@@ -279,6 +305,25 @@ impl<'p> Head<'p> {
     }
 }
 
+/// Words between blanks; what is in angle or square brackets is one of them.
+fn groups(text: &str) -> Vec<String> {
+    let (mut depth, mut groups) = (0_usize, vec![String::new()]);
+    for c in text.chars() {
+        match c {
+            '<' | '[' => depth += 1,
+            '>' | ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 && c.is_whitespace() {
+            groups.push(String::new());
+        } else if let Some(group) = groups.last_mut() {
+            group.push(c);
+        }
+    }
+    groups.retain(|group| !group.is_empty());
+    groups
+}
+
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), |text| text.trim().to_owned())
 }
@@ -292,27 +337,14 @@ pub(crate) enum NoName {
     Unusable(String),
 }
 
-/// A name as it is typed: letters, digits, `-`, `_`, `.`, and `:` between the parts of a path.
+/// A name as it is typed.
 pub(crate) fn name(given: &str) -> Result<String, NoName> {
     let given = given.trim();
     if given.contains('\\') || given.contains("..") {
         return Err(NoName::LeadsAway(format!("{:?} is no name", shortened(given))));
     }
     let unusable = || NoName::Unusable(format!("{:?} is no name", shortened(given)));
-    if given.len() > LONGEST_NAME || given.chars().any(char::is_control) {
-        return Err(unusable());
-    }
-    // People write a command as it is called: `/commit`.
-    let given = given.trim_matches('/');
-    let typed = |c: char| match c {
-        '/' => ':',
-        '-' | '_' | '.' | ':' => c,
-        _ if c.is_alphanumeric() => c,
-        _ => '-',
-    };
-    let name: String = given.to_lowercase().chars().map(typed).collect();
-    let name = name.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
-    if name.chars().any(char::is_alphanumeric) { Ok(name) } else { Err(unusable()) }
+    typed(given).ok_or_else(unusable)
 }
 
 /// As much of a text as fits into a message.
@@ -329,8 +361,13 @@ fn with_line_ends(text: String) -> String {
     if is_generated { text.replace("\\n", "\n") } else { text }
 }
 
-/// The first line of a text that says something.
-fn first_words(body: &str) -> Option<String> {
+/// The first words of a text that says something.
+pub(crate) fn first_words(body: &str) -> Option<String> {
     let lines = body.lines().map(|line| line.trim().trim_start_matches('#').trim());
-    lines.filter(|line| line.chars().any(char::is_alphanumeric)).map(str::to_owned).next()
+    let line = lines.into_iter().find(|line| line.chars().any(char::is_alphanumeric))?;
+    let Some((end, _)) = line.char_indices().nth(MOST_WORDS) else { return Some(line.to_owned()) };
+    let cut = &line[..end];
+    // In the middle of a word, unless it is all of it.
+    let whole = cut.rsplit_once(char::is_whitespace).map_or(cut, |(whole, _)| whole.trim_end());
+    Some(format!("{whole}…"))
 }

@@ -9,7 +9,10 @@ use crate::discover::discover;
 use crate::entity::{Entity, Kind, Prompt, Provider, Scope};
 use crate::finding::Finding;
 use crate::places::Folders;
-use crate::{builtin, files, frontmatter};
+use crate::{builtin, files, frontmatter, opencode};
+
+/// How many files and folders are looked at in one folder of a provider, those inside it included.
+const MOST_ENTRIES: usize = 20_000;
 
 /// Commands, skills and agents from everywhere.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +28,12 @@ pub struct Registry {
 impl Registry {
     /// Reads everything there is.
     pub fn read(folders: &Folders) -> Self {
-        let mut found = discover(folders);
+        Self::read_at_most(folders, MOST_ENTRIES)
+    }
+
+    /// The same with another limit of files and folders that are looked at in each place.
+    pub fn read_at_most(folders: &Folders, entries: usize) -> Self {
+        let mut found = discover(folders, entries);
         found.entities.extend(builtin::all());
         Self::of(found.entities, found.findings)
     }
@@ -142,6 +150,7 @@ impl Registry {
         match &entity.prompt {
             Prompt::Text(text) => Ok(text.clone()),
             Prompt::Embedded(text) => Ok((*text).to_owned()),
+            Prompt::WithFiles { text, home } => opencode::filled(entity, text, home.as_deref()),
             Prompt::InFile => {
                 let path = entity.origin.path.clone().unwrap_or_default();
                 let text = files::read(&path)?.text;

@@ -43,7 +43,7 @@ impl Run {
         };
         let entity = self.entity(kind, name)?;
         arguments::require(entity, args).map_err(misconfigured)?;
-        let mut prompt = arguments::filled(kind, &self.prompt_of(entity)?, args);
+        let mut prompt = arguments::filled(entity, &self.prompt_of(entity)?, args);
         if let Some(folder) = self.folder_of(entity)? {
             prompt = format!("The files this skill names are in {}\n\n{prompt}", folder.display());
         }

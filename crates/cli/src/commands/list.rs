@@ -42,7 +42,8 @@ pub(crate) fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
 fn table(catalog: &Catalog, names: &Names, wanted: &[&Named]) -> Vec<String> {
     let label = |named: &Named| {
         let is_meant = names.find(&named.name).is_some_and(|meant| std::ptr::eq(meant, named));
-        format!("/{}", if is_meant { named.name.clone() } else { named.qualified() })
+        let name = if is_meant { named.name.clone() } else { named.qualified() };
+        paint::label(&format!("/{name}"))
     };
     let width = wanted.iter().map(|named| measure_text_width(&label(named))).max().unwrap_or(0);
     let width = width.min(WIDEST_NAME);
@@ -55,7 +56,7 @@ fn table(catalog: &Catalog, names: &Names, wanted: &[&Named]) -> Vec<String> {
             lines.push(format!("{gap}{}", style(title(sort)).bold()));
             group = Some(sort);
         }
-        let origin = paint::printable(&short_origin(catalog, named));
+        let origin = paint::label(&short_origin(catalog, named));
         let origin = style(format!("({origin})")).dim();
         let line = format!(
             "  {}  {}  {origin}",
@@ -112,7 +113,7 @@ fn as_json(catalog: &Catalog, named: &Named) -> serde_json::Value {
         },
         "name": named.name,
         "aliases": named.aliases,
-        "description": named.description,
+        "description": *named.description,
         "argumentHint": named.hint,
         "hidden": named.hidden,
         "scope": "built-in",

@@ -38,7 +38,7 @@ fn workflow(catalog: &Catalog, names: &Names, named: &Named) {
     if catalog.shelf.file(&named.name).is_some() && crate::shelf::built_in(&named.name).is_some() {
         field("overrides", "built-in");
     }
-    paint::line(&format!("\natomic graph {} draws it.", named.name));
+    paint::line(&format!("\natomic graph {} draws it.", paint::label(&named.name)));
 }
 
 fn entity(catalog: &Catalog, names: &Names, (named, kind): (&Named, Kind)) -> Result<(), Failure> {
@@ -64,7 +64,8 @@ fn entity(catalog: &Catalog, names: &Names, (named, kind): (&Named, Kind)) -> Re
 
 /// What every name has.
 fn head(names: &Names, named: &Named) {
-    paint::line(&format!("{}  {}", style(format!("/{}", named.name)).bold(), named.class.word()));
+    let name = style(paint::label(&format!("/{}", named.name))).bold();
+    paint::line(&format!("{name}  {}", named.class.word()));
     field("about", &named.description);
     if !named.aliases.is_empty() {
         field("also", &named.aliases.join(", "));

@@ -273,9 +273,20 @@ fn nothing_in_a_file_acts_on_the_terminal() {
     let evil = "---\nname: evil\ndescription: \"a\\e]0;x\\a\\e[2J b\"\n\u{1b}colr: x\n---\nx \u{1b}[31m\ty\n";
     write(&env, "work/.claude/agents/evil.md", evil);
     write(&env, "work/.claude/agents/e\u{1b}[2Jx.md", "---\ncolr: x\n---\nx\n");
-    let all: [&[&str]; 6] = [
+    write(&env, "work/.claude/agents/turned.md", "---\ndescription: a\u{202e}b\u{2066}c\n---\nx\n");
+    let workflow = r#"{"name": "\u001b[2Jevil", "description": "\u001b[2J", "argumentHint": "\u001b[2J",
+        "aliases": ["\u001b[2J", "x\ny: ok"], "nodes": []}"#;
+    write(&env, "work/opencode.json", r#"{"agent": {"x\ny: ok": 3, "x\n  ok: y": 3}}"#);
+    write(&env, "work/.atomic/workflows/a.json", workflow);
+    write(&env, "work/.atomic/workflows/b.json", r#"{"name": "b\nralph: forged", "nodes": []}"#);
+    write(&env, "work/.atomic/workflows/c\u{1b}[2J\nralph: forged.json", r#"{"nodes": []}"#);
+    let all: [&[&str]; 10] = [
         &["list"],
+        &["list", "workflows"],
         &["show", "evil"],
+        &["show", "a"],
+        &["check", "a", "b"],
+        &["graph", "a"],
         &["check"],
         &["doctor"],
         &["show", "\u{1b}[2J"],
@@ -284,8 +295,14 @@ fn nothing_in_a_file_acts_on_the_terminal() {
     for args in all {
         let ran = env.run(args);
         let text = format!("{}{}", ran.stdout, ran.stderr);
-        let acts = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+        let turns =
+            |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}');
+        let acts = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || turns(c);
         assert!(!text.contains(acts), "{args:?}: {text:?}");
+        let is_forged = |line: &str| {
+            ["ralph: forged", "y: ok", "  ok: y"].iter().any(|begin| line.starts_with(begin))
+        };
+        assert!(!text.lines().any(is_forged), "{args:?}: {text}");
     }
     assert!(env.run(["show", "evil"]).stdout.contains("x \u{fffd}[31m\ty"));
 }
@@ -461,4 +478,97 @@ fn a_pipe_among_the_workflows_is_not_opened() {
     assert_eq!(checked.code, Some(1), "{checked:?}");
     let told = "pipe.json: the workflow cannot be read: it is no file";
     assert!(checked.stderr.contains(told), "{checked:?}");
+}
+
+/// A folder that cannot be entered is not the same as none.
+#[test]
+fn a_folder_that_cannot_be_entered_is_told_before_anything_starts() {
+    for link in [".atomic", "nowhere"] {
+        let env = TestEnv::new();
+        std::os::unix::fs::symlink(link, env.outside("work/.atomic")).unwrap();
+        let told = env.run(["doctor"]);
+        assert_eq!(told.code, Some(1), "{told:?}");
+        assert!(told.stdout.contains("problem: .atomic: left out: the folder cannot be read: "));
+        assert_eq!(env.run(["list"]).stderr, "1 file is left out; atomic doctor says why\n");
+    }
+    let env = TestEnv::new();
+    write(&env, "work/.atomic/x", "x");
+    std::os::unix::fs::symlink("workflows", env.outside("work/.atomic/workflows")).unwrap();
+    let told = env.run(["doctor"]);
+    assert_eq!(told.code, Some(1), "{told:?}");
+    assert!(told.stdout.contains(".atomic/workflows: the folder cannot be read: "), "{told:?}");
+}
+
+/// Names that would be taken for a path, or cannot be typed: the workflow is called as its file.
+#[test]
+fn a_workflow_with_a_name_that_is_none_is_called_as_its_file() {
+    let env = TestEnv::new();
+    for (file, name) in [("one", "x.json"), ("two", "../../x"), ("three", "has space")] {
+        let workflow =
+            json!({"name": name, "aliases": [format!("{file} more"), file], "nodes": []});
+        write(&env, &format!("work/.atomic/workflows/{file}.json"), &workflow.to_string());
+    }
+    write(&env, "work/.atomic/workflows/My Flow.json", "{\"nodes\": []}");
+    let listed = env.run(["list", "workflows"]).stdout;
+    let names: Vec<&str> =
+        listed.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(names, ["/my-flow", "/one", "/ralph", "/second-opinion", "/three", "/two"]);
+    let checked = env.run(["check"]);
+    assert!(!checked.stderr.contains("cannot be read"), "{checked:?}");
+    assert_eq!(checked.stdout.matches("cannot be typed as the name of a workflow").count(), 6);
+    for name in ["one", "two", "three", "my-flow"] {
+        assert!(checked.stdout.contains(&format!("\n{name}: ")), "{checked:?}");
+        let shown = env.run(["show", name]);
+        assert_eq!(shown.code, Some(0), "{shown:?}");
+    }
+}
+
+/// What `doctor` says about the tools and models of entities, `check` says as well.
+#[test]
+fn tools_and_models_are_checked() {
+    let env = TestEnv::new();
+    write(&env, "work/.claude/agents/x.md", "---\ntools: Raed\nmodel: sonet\n---\nx\n");
+    for args in [&["check", "x"] as &[&str], &["check", ".claude/agents/x.md"], &["check"]] {
+        let told = env.run(args);
+        assert_eq!(told.code, Some(0), "{told:?}");
+        for text in [
+            "x.md:2: x: no backend has a tool `raed`\n  help: did you mean `read`?",
+            "x.md:3: x: `sonet` looks like no model of any backend\n  help: did you mean `sonnet`?",
+            "ok, 2 warnings",
+        ] {
+            assert!(told.stdout.contains(text), "{args:?}: {told:?}");
+        }
+    }
+    let workflow = json!({"model": "gpt-5", "nodes": [
+        {"type": "agent", "id": "a", "agent": "worker", "model": "opsu"},
+        {"type": "agent", "id": "b", "agent": "worker", "model": "claude-opus-4-5"},
+    ]});
+    write(&env, "work/.atomic/workflows/w.json", &workflow.to_string());
+    let told = env.run(["check", "w"]);
+    assert_eq!(told.code, Some(0), "{told:?}");
+    assert!(told.stdout.contains("Model not found: \"opsu\" (did you mean \"opus\"?)"), "{told:?}");
+    assert!(told.stdout.ends_with("w: ok, 1 warning\n"), "{told:?}");
+    let doctor = env.run(["doctor"]).stdout;
+    assert!(doctor.contains("Model not found: \"opsu\""), "{doctor}");
+}
+
+/// Each file is looked up, not looked for: what is checked grows as the number of files does.
+#[test]
+fn many_files_are_checked_in_one_go() {
+    let env = TestEnv::new();
+    let names: Vec<String> = (0..2_000).map(|n| format!(".claude/agents/a{n}.md")).collect();
+    for name in &names {
+        write(&env, &format!("work/{name}"), "---\ncolr: x\n---\nx\n");
+    }
+    let check = |names: &[String]| {
+        let started = std::time::Instant::now();
+        let checked = env.run(std::iter::once("check").chain(names.iter().map(String::as_str)));
+        assert_eq!(checked.stdout.matches(": ok, 1 warning\n").count(), names.len());
+        started.elapsed()
+    };
+    // The folders are read either way.
+    let before = check(&names[..10]);
+    let many = check(&[names.as_slice(); 10].concat());
+    let few = check(&names[..10]).max(before);
+    assert!(many < few * 5, "10 files: {few:?}, 20000 files: {many:?}");
 }

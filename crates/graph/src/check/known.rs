@@ -17,13 +17,16 @@ pub struct Known {
     pub commands: Option<BTreeSet<String>>,
     /// The workflows, with their aliases.
     pub workflows: Option<BTreeSet<String>>,
-    /// The models.
-    pub models: Option<BTreeSet<String>>,
+    /// Whether a model is one that anybody has.
+    pub models: Option<JudgeModel>,
     /// The functions.
     pub functions: Option<BTreeSet<FunctionId>>,
     /// The state a run begins with.
     pub state: Option<Patch>,
 }
+
+/// Says of a model that nobody has which one was probably meant. Nobody can list all models.
+pub type JudgeModel = fn(&str) -> Result<(), Option<String>>;
 
 /// Something a node's action refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +73,30 @@ pub type Uses<'u> = dyn Fn(&Value) -> Vec<Use> + 'u;
 /// For callers whose actions refer to nothing that could be checked.
 pub fn no_uses(_: &Value) -> Vec<Use> {
     vec![]
+}
+
+/// The longest name, in bytes: it has to fit into the name of a file.
+const LONGEST_NAME: usize = 200;
+
+/// A name as it is typed, in lower case: letters, digits, `-`, `_`, `.`, and `:` between the parts
+/// of a path. Nothing where it leads away, or where nothing in it can be typed.
+pub fn typed(given: &str) -> Option<String> {
+    let given = given.trim();
+    let leads_away = given.contains('\\') || given.contains("..");
+    if leads_away || given.len() > LONGEST_NAME || given.chars().any(char::is_control) {
+        return None;
+    }
+    // People write a command as it is called: `/commit`.
+    let given = given.trim_matches('/');
+    let typed = |c: char| match c {
+        '/' => ':',
+        '-' | '_' | '.' | ':' => c,
+        _ if c.is_alphanumeric() => c,
+        _ => '-',
+    };
+    let name: String = given.to_lowercase().chars().map(typed).collect();
+    let name = name.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
+    name.chars().any(char::is_alphanumeric).then_some(name)
 }
 
 /// Longer names are compared only as a whole.

@@ -24,7 +24,7 @@ mod values;
 mod writes;
 
 pub use code::{Code, Severity};
-pub use known::{Known, Use, UseKind, Uses, nearest, no_uses};
+pub use known::{JudgeModel, Known, Use, UseKind, Uses, nearest, no_uses, typed};
 pub use problem::{Place, Problem, Span, Spans};
 
 use crate::Graph;

@@ -121,10 +121,11 @@ impl fmt::Display for Span {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { code, severity, place, message, remedy } = self;
-        if let Some(span) = &place.span {
-            write!(f, "{span}: ")?;
-        }
-        write!(f, "{code} {severity} at {place}: {message}\n  help: {remedy}")
+        let span = place.span.as_ref().map_or_else(String::new, |span| format!("{span}: "));
+        let said = format!("{span}{code} {severity} at {place}: {message}");
+        // Names in a graph come from strangers: none of them begins a line of its own.
+        let [said, remedy] = [&said, remedy].map(|text| text.replace('\n', "\\n"));
+        write!(f, "{said}\n  help: {remedy}")
     }
 }
 
@@ -171,7 +172,7 @@ impl Problem {
         let instead = meant.map_or_else(|| listed(known), |meant| Some(format!("\"{meant}\"")));
         let remedy = match instead {
             _ if code == Code::UNKNOWN_MODEL => {
-                "leave it if the agent program knows it, or choose one that is listed".to_owned()
+                "leave it if the agent program knows it, or choose another one".to_owned()
             }
             Some(instead) => format!("use {instead}, or add \"{name}\" to what is there"),
             None => format!("add \"{name}\": there is none at all yet"),

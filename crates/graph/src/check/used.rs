@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::limits::{OUTPUTS, reserved};
 use super::scope::Site;
-use super::{Code, Known, Place, Problem, Report, Use, UseKind, Uses};
+use super::{Code, JudgeModel, Known, Place, Problem, Report, Use, UseKind, Uses};
 use crate::graph::INHERIT;
 use crate::{Condition, FunctionId, Kind, Node, OnError, Reducer};
 
@@ -31,7 +31,7 @@ pub(super) struct Tables<'k> {
     skills: Option<Table<'k>>,
     commands: Option<Table<'k>>,
     workflows: Option<Table<'k>>,
-    models: Option<Table<'k>>,
+    models: Option<JudgeModel>,
     functions: Option<&'k BTreeSet<FunctionId>>,
 }
 
@@ -52,7 +52,7 @@ impl<'k> Tables<'k> {
             skills: table(&known.skills),
             commands: table(&known.commands),
             workflows: table(&known.workflows),
-            models: table(&known.models),
+            models: known.models,
             functions: known.functions.as_ref(),
         }
     }
@@ -142,7 +142,7 @@ impl Look<'_, '_, '_> {
             UseKind::Command => (Code::UNKNOWN_COMMAND, &tables.commands),
             UseKind::Workflow => (Code::UNKNOWN_WORKFLOW, &tables.workflows),
             UseKind::Model if name.eq_ignore_ascii_case(INHERIT) => return,
-            UseKind::Model => (Code::UNKNOWN_MODEL, &tables.models),
+            UseKind::Model => return self.model(name, place),
             UseKind::Function => return self.function(name, place),
             UseKind::Writes | UseKind::MayWrite if name == OUTPUTS => {
                 return self.report.add(self.site, reserved(place(), "it changes `outputs`"));
@@ -151,6 +151,15 @@ impl Look<'_, '_, '_> {
         };
         if let Some(table) = table.as_ref().filter(|t| !t.lower.contains(&name.to_lowercase())) {
             self.missing(code, name, table.names.iter().map(String::as_str), place());
+        }
+    }
+
+    fn model(&mut self, name: &str, place: &dyn Fn() -> Place) {
+        if let Some(Err(meant)) = self.tables.models.map(|judge| judge(name)) {
+            let none = std::iter::empty();
+            let (code, meant) = (Code::UNKNOWN_MODEL, meant.as_deref());
+            let problem = Problem::not_found_but(code, name, meant, none, place());
+            self.report.add(self.site, problem);
         }
     }
 

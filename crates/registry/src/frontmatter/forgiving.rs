@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use serde_saphyr::options::DuplicateKeyPolicy;
 
 use super::{Oddity, Unreadable, yaml};
-use crate::keys;
+use crate::{keys, tools};
 
 /// Words that begin the lines of a conversation. Descriptions have such examples in them.
 const SPEAKERS: [&str; 7] =
@@ -49,12 +49,14 @@ pub(super) fn read(
         return Err(Unreadable { message, ..give_up() });
     }
     let mut read = Map::new();
+    let mut swallowed = vec![];
     for entry in entries {
         let value = match entry.yaml(&entry.text()) {
             Some(value) => value,
             None => {
                 let message = format!("`{}` is no YAML: put quotes around its value", entry.key);
                 oddities.push(Oddity { line: entry.line, message });
+                swallowed.extend(entry.swallowed());
                 entry.guessed().ok_or_else(give_up)?
             }
         };
@@ -63,6 +65,9 @@ pub(super) fn read(
             oddities.push(Oddity { line: entry.line, message });
         }
     }
+    for one in swallowed.into_iter().chain(lost_tools(head, first, oddities)) {
+        one.restrict(&mut read, oddities);
+    }
     if oddities.len() == told {
         let Unreadable { line, message } = give_up();
         let message = format!("it is no YAML ({message}) and was read line by line");
@@ -70,6 +75,77 @@ pub(super) fn read(
     }
     Ok(read)
 }
+
+/// A line about tools that is no entry. Whoever restricts something must not end up with
+/// everything, so it counts as one where no other does.
+struct Restriction<'t> {
+    line: usize,
+    key: &'t str,
+    /// What stands behind the key, when that is known.
+    value: Option<&'t str>,
+    /// The entry that it stands in.
+    inside: Option<&'t str>,
+}
+
+impl Restriction<'_> {
+    fn restrict(self, head: &mut Map<String, Value>, oddities: &mut Vec<Oddity>) {
+        let denies = |key: &str| keys::spelled(key) == "disallowed-tools";
+        let is_said = |key: &String| keys::is_about_tools(key) && denies(key) == denies(self.key);
+        if head.keys().any(is_said) {
+            return;
+        }
+        let key = self.key;
+        let value = self.value.filter(|value| !value.is_empty());
+        let (message, value) = match self.inside {
+            Some(text) => (
+                format!(
+                    "a line of `{text}` looks like the key `{key}`: it counts as one; write \
+                     `{key}: …` at the margin"
+                ),
+                value.map_or(Value::Null, |value| Value::String(value.to_owned())),
+            ),
+            None => (
+                format!("this looks like the key `{key}` and cannot be read, so it may use none"),
+                Value::Array(vec![]),
+            ),
+        };
+        oddities.push(Oddity { line: self.line, message });
+        // Nobody knows what is denied, so everything is.
+        let is_lost = self.inside.is_none() && denies(key);
+        head.insert(if is_lost { "tools" } else { key }.to_owned(), value);
+    }
+}
+
+/// The key and the value of a line that says which tools are meant, with or without a colon.
+fn about_tools(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim();
+    if let Some(begin) = loose_key_of(line) {
+        return keys::is_about_tools(begin.key).then_some((begin.key, begin.value));
+    }
+    let (key, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let names = || rest.split([',', ' ']).filter(|name| !name.is_empty());
+    let is_key = key.len() <= 20 && keys::is_about_tools(key);
+    // Somebody may talk about tools.
+    (is_key && names().all(|name| tools::find(name).is_some())).then_some((key, rest))
+}
+
+/// Lines at the margin that begin with a key about tools and have no colon.
+fn lost_tools<'t>(head: &'t [String], first: usize, oddities: &[Oddity]) -> Vec<Restriction<'t>> {
+    let is_lost = |line: usize| {
+        let lost = |oddity: &&Oddity| oddity.message == LOST && oddity.line <= line;
+        oddities.iter().any(|oddity| lost(&oddity))
+    };
+    let lines = head.iter().zip(first..).filter(|(_, number)| is_lost(*number));
+    let found = lines.filter_map(|(line, number)| {
+        let key = line.split_whitespace().next()?;
+        let is_short = key.len() <= 20 && keys::is_about_tools(key);
+        is_short.then_some(Restriction { line: number, key, value: None, inside: None })
+    });
+    found.collect()
+}
+
+/// What is said of lines that belong to nothing.
+const LOST: &str = "from here on nothing belongs to a key: it is left out";
 
 /// The key that a line at the left margin begins with.
 pub(super) fn key_of(line: &str) -> Option<(&str, &str)> {
@@ -92,14 +168,16 @@ struct Begin<'t> {
 }
 
 /// The key of a line that is written as no YAML has it, where it can be no other: `name:x`,
-/// `Allowed Tools: x`, `- name: x`, `**name**: x`, or with the colon of another script.
+/// `name=x`, `Allowed Tools: x`, `- name: x`, `**name**: x`, or with the colon of another script.
 fn loose_key_of(line: &str) -> Option<Begin<'_>> {
     let text = line.strip_prefix("- ").or_else(|| line.strip_prefix("* "));
     let is_bullet = text.is_some();
-    let (written, rest) = text.unwrap_or(line).split_once([':', '：'])?;
+    let (written, rest) = text.unwrap_or(line).split_once([':', '：', '='])?;
     let key = unquoted(written.trim().trim_matches('*'));
     let value = rest.trim_start_matches("**").trim();
-    if !keys::is_known(key) {
+    // An equals sign stands in many a text.
+    let is_key = if line.contains(&format!("{written}=")) { keys::is_read } else { keys::is_known };
+    if !is_key(key) {
         return None;
     }
     let is_yaml = !is_bullet && line.starts_with(&format!("{key}: "));
@@ -141,8 +219,7 @@ fn entries<'t>(head: &'t [String], first: usize, oddities: &mut Vec<Oddity>) -> 
             Some(_) | None if is_lost => {}
             Some(_) | None => {
                 is_lost = true;
-                let message = "from here on nothing belongs to a key: it is left out".to_owned();
-                oddities.push(Oddity { line: number, message });
+                oddities.push(Oddity { line: number, message: LOST.to_owned() });
             }
         }
     }
@@ -172,7 +249,7 @@ fn key_at<'t>(text: &'t str, is_inside: bool, entries: &[Entry<'_>]) -> Option<B
     fits.then_some(begin)
 }
 
-impl Entry<'_> {
+impl<'t> Entry<'t> {
     fn is(&self, key: &str) -> bool {
         // A key may be as long as a file.
         self.key.len() <= key.len() && keys::spelled(self.key) == key
@@ -211,6 +288,18 @@ impl Entry<'_> {
             Ok(Value::Object(mut one)) if one.len() == 1 => one.remove(self.key),
             Ok(_) | Err(_) => None,
         }
+    }
+
+    /// A line of its text that looks like an entry about tools.
+    fn swallowed(&self) -> Option<Restriction<'t>> {
+        if keys::is_about_tools(self.key) {
+            return None;
+        }
+        let (below, inside) = (self.below.iter().zip(self.line + 1..), Some(self.key));
+        below.into_iter().find_map(|(line, number)| {
+            let (key, value) = about_tools(line)?;
+            Some(Restriction { line: number, key, value: Some(value), inside })
+        })
     }
 
     /// What it says, where that is no YAML. What an agent may use is not guessed from words that

@@ -14,6 +14,8 @@ pub(super) struct Parts<'t> {
     pub(super) above: &'t str,
     pub(super) body: &'t str,
     pub(super) oddities: Vec<Oddity>,
+    /// A line about tools that is in no head, with its key.
+    pub(super) unread_tools: Option<(usize, String)>,
     /// Where the head begins in the text.
     begin: usize,
 }
@@ -21,11 +23,16 @@ pub(super) struct Parts<'t> {
 /// How many lines are looked at to tell a head from a text.
 const LOOKED_AT: usize = 20;
 
+/// How many lines may stand above entries that nobody opened.
+const FEW: usize = 5;
+
 /// What closes a head.
 #[derive(Clone, Copy, PartialEq)]
 enum Close {
     /// Dashes, not further in than those that opened it.
     Dashes { indent: usize },
+    /// Dashes, or a line that is meant to be dashes, as the one that opened it.
+    Meant,
     /// The end of a block of code.
     Code,
     /// Dashes or an empty line: nobody opened it.
@@ -49,6 +56,24 @@ fn dashes(line: &str) -> Option<usize> {
     let text = line.trim();
     let is_fence = text.len() >= 3 && text.bytes().all(|byte| byte == b'-');
     is_fence.then(|| line.len() - line.trim_start().len())
+}
+
+/// Whether a line opens a head with more than dashes: `---yaml`, or `--- # mine`.
+fn is_labelled(line: &str) -> bool {
+    let Some(rest) = line.trim().strip_prefix("---") else { return false };
+    let label = rest.trim_start_matches('-').trim_start();
+    let is_word = label.len() <= 20 && label.chars().all(|c| c.is_ascii_alphanumeric());
+    !label.is_empty() && (is_word || label.starts_with('#'))
+}
+
+/// Whether a line was meant to be dashes: an editor made other ones of them, there is one too few,
+/// or it is what draws a line across the page elsewhere.
+fn is_like_dashes(line: &str) -> bool {
+    let text = line.trim();
+    let is_dash = |c: char| matches!(c, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}');
+    let is_same = |sign: char| text.len() >= 3 && text.chars().all(|c| c == sign);
+    let has_other = text == "--" || !text.is_ascii();
+    has_other && text.chars().all(is_dash) || ['*', '_', '=', '~'].into_iter().any(is_same)
 }
 
 /// Blank lines, comments, a title and the beginning of a block of code.
@@ -86,27 +111,42 @@ fn begins_head<'t>(lines: impl Iterator<Item = &'t str>) -> bool {
     lines.any(|line| is_entry(Some(line)))
 }
 
-/// What looks like a head and stands too far below to be one. Nobody reads it, so what it forbids
-/// is not forbidden.
-fn misplaced(text: &str) -> Vec<Oddity> {
-    let lines: Vec<&str> = text.lines().take(LOOKED_AT).collect();
+/// A text without a head. What looks like one in it is told: nobody reads it, so what it forbids
+/// would not be forbidden.
+fn headless(text: &str) -> Parts<'_> {
+    let mut parts = Parts::of_body(text);
+    // In a block of code it is an example.
+    let lines = text.lines().take(LOOKED_AT).take_while(|line| !line.trim().starts_with("```"));
+    let lines: Vec<&str> = lines.collect();
     for (index, line) in lines.iter().enumerate() {
-        // In a block of code it is an example.
-        if line.trim_start().starts_with("```") {
-            break;
-        }
-        if dashes(line).is_some() && lines.get(index + 1).is_some_and(|next| is_entry(Some(next))) {
-            let message = "what begins here looks like a head: move it to the top".to_owned();
-            return vec![Oddity { line: index + 1, message }];
-        }
+        let is_opened =
+            dashes(line).is_some() && lines.get(index + 1).is_some_and(|next| is_entry(Some(next)));
+        let message = if is_opened {
+            "what begins here looks like a head: move it to the top"
+        } else if index < FEW && is_plain_entry(line) {
+            "this looks like a head that is not opened by `---`"
+        } else {
+            continue;
+        };
+        parts.tell(index + 1, message);
+        let below = lines.iter().enumerate().skip(index);
+        let mut tools = below.filter_map(|(index, line)| {
+            let (key, _) = key_of(line).filter(|_| is_plain_entry(line))?;
+            keys::is_about_tools(key).then(|| (index + 1, key.to_owned()))
+        });
+        parts.unread_tools = tools.next();
+        break;
     }
-    vec![]
+    parts
+}
+
+/// Whether a line is an entry written as nobody writes who only talks.
+fn is_plain_entry(line: &str) -> bool {
+    key_of(line).is_some_and(|(key, _)| keys::is_read(key) && *key == *key.to_lowercase())
 }
 
 /// Finds the head.
 pub(super) fn split(text: &str) -> Result<Parts<'_>, Unreadable> {
-    let none =
-        || Parts { head: vec![], line: 1, above: "", body: text, oddities: vec![], begin: 0 };
     let before = above(text);
     let mut lines = text[before.bytes..].lines().filter(|line| !line.trim().is_empty());
     let opening = lines.next().unwrap_or_default();
@@ -116,17 +156,21 @@ pub(super) fn split(text: &str) -> Result<Parts<'_>, Unreadable> {
         return Err(Unreadable { line, message });
     }
     let opened = dashes(opening);
+    let next = lines.clone().next();
+    let has_entries = begins_head(lines);
     // What comes after a title may be a line across the page.
-    let is_sure = !(before.has_text || before.has_code) || begins_head(lines);
+    let is_sure = !(before.has_text || before.has_code) || has_entries;
     let (close, has_line) = match opened {
         Some(indent) if is_sure => (Close::Dashes { indent }, true),
+        None if has_entries && is_labelled(opening) => (Close::Meant, true),
+        None if is_entry(next) && is_like_dashes(opening) => (Close::Meant, true),
         None if before.has_code && is_entry(Some(opening)) => (Close::Code, false),
         None if !before.has_text && !before.has_code && opens_alone(opening) => {
             (Close::Empty, false)
         }
-        Some(_) | None => return Ok(Parts { oddities: misplaced(text), ..none() }),
+        Some(_) | None => return Ok(headless(text)),
     };
-    let mut parts = Parts { line, ..none() };
+    let mut parts = Parts { line, ..Parts::of_body(text) };
     parts.begin = before.bytes;
     parts.tell_opening(&before, opening, close);
     if has_line {
@@ -156,6 +200,12 @@ fn without_code_fence(body: &str) -> &str {
 }
 
 impl<'t> Parts<'t> {
+    /// A text that has no head.
+    fn of_body(body: &'t str) -> Self {
+        let (head, oddities) = (vec![], vec![]);
+        Self { head, line: 1, above: "", body, oddities, unread_tools: None, begin: 0 }
+    }
+
     fn tell(&mut self, line: usize, message: impl Into<String>) {
         self.oddities.push(Oddity { line, message: message.into() });
     }
@@ -170,11 +220,11 @@ impl<'t> Parts<'t> {
             self.tell(1, "there are empty lines above the head");
         }
         match close {
-            Close::Dashes { .. } if opening.trim_end() != "---" => {
+            Close::Dashes { .. } | Close::Meant if opening.trim_end() != "---" => {
                 self.tell(line, format!("`{}` opens the head: write `---`", opening.trim_end()));
             }
             Close::Empty => self.tell(line, "the head is not opened: put `---` above it"),
-            Close::Dashes { .. } | Close::Code => {}
+            Close::Dashes { .. } | Close::Meant | Close::Code => {}
         }
     }
 
@@ -186,7 +236,8 @@ impl<'t> Parts<'t> {
             let words = line.trim_end();
             let is_closing = match (close, dashes(line)) {
                 (Close::Dashes { indent }, Some(other)) => other <= indent,
-                (Close::Empty, Some(_)) => true,
+                (Close::Empty | Close::Meant, Some(_)) => true,
+                (Close::Meant, None) => words == "..." || is_like_dashes(line),
                 (Close::Dashes { .. }, None) => words == "...",
                 (Close::Code, _) => words.trim_start() == "```",
                 (Close::Empty, None) => words.is_empty(),

@@ -85,7 +85,7 @@ fn what_is_hidden_comes_to_light() {
     }
     for path in AGENTS {
         let registry = tree.registry();
-        assert_eq!(registry.find(Kind::Agent, "worker").unwrap().description, *path);
+        assert_eq!(registry.find(Kind::Agent, "worker").unwrap().description.as_ref(), *path);
         std::fs::remove_file(tree.path(path)).unwrap();
     }
     let registry = tree.registry();

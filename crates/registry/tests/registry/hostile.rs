@@ -8,7 +8,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 
-use atomic_registry::Kind;
+use atomic_registry::{Kind, Registry};
 
 use crate::tree::Tree;
 
@@ -54,6 +54,21 @@ fn a_folder_that_cannot_be_read_is_told() {
     let told = "project/.claude/agents: left out: the folder cannot be read: Not a directory";
     assert!(listing.contains(told), "{listing}");
     assert!(listing.starts_with("agent a "), "the others are read: {listing}");
+}
+
+/// A provider's folder that is a file, a pipe, or a link in a circle or to nothing: told once, and
+/// what is beside it is read.
+#[test]
+fn a_folder_of_a_provider_that_cannot_be_entered_is_told_once() {
+    let tree = Tree::of(&[
+        ("project/.opencode", "x"),
+        ("project/.atomic/agents/a.md", "---\ndescription: Good\n---\nx\n"),
+        ("home/.config", "x"),
+    ]);
+    symlink(".claude", tree.path("project/.claude")).unwrap();
+    symlink("nowhere", tree.path("project/.github")).unwrap();
+    pipe(&tree.path("home/.claude"));
+    insta::assert_snapshot!(tree.listing());
 }
 
 /// Pipes, sockets, devices and links that lead nowhere, in place of files, folders and settings.
@@ -115,7 +130,7 @@ fn names_of_files_are_anything() {
     tree.write("project/.claude/agents/!.md", "x");
     let name = OsStr::from_bytes(b"caf\xe9.md");
     fs::write(tree.path("project/.claude/agents").join(name), "x").unwrap();
-    insta::assert_snapshot!(tree.listing().replace("a\nb", "a<end>b"));
+    insta::assert_snapshot!(tree.listing());
 }
 
 /// Neither what it calls itself nor what its file is called can be typed.
@@ -141,4 +156,26 @@ fn a_switch_that_is_neither_on_nor_off_is_told() {
          project/.claude/agents/a.md:3: `hidden: \"perhaps\"` is neither true nor false and counts \
          as false\n  help: write true or false"
     );
+}
+
+/// A link into the system's own files must not be read to its end.
+#[test]
+fn a_folder_with_too_much_in_it_is_told_once() {
+    let tree = Tree::of(&[("project/.claude/agents/a.md", "---\ndescription: A\n---\nx\n")]);
+    for number in 0..100 {
+        tree.write(&format!("project/.claude/commands/{}/{number}.bin", number / 10), "x");
+    }
+    let registry = Registry::read_at_most(&tree.folders(), 40);
+    assert!(registry.find(Kind::Agent, "a").is_some(), "the others are read");
+    let commands = tree.path("project/.claude/commands");
+    let of_folder = |path: &Path| path == commands;
+    let told: Vec<_> = registry.findings.iter().filter(|f| of_folder(&f.path)).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(
+        told[0].message,
+        "there are more than 40 files and folders in it: the rest is left out"
+    );
+    assert!(registry.findings.len() < 20, "{} findings", registry.findings.len());
+    let all = Registry::read_at_most(&tree.folders(), 111);
+    assert_eq!(all.findings.len(), 100, "everything fits");
 }

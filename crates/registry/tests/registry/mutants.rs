@@ -1,12 +1,14 @@
 //! Real files that something happened to, and files that are no such thing: whatever they are, each
 //! is listed or told of, and reading them ends.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use atomic_registry::Registry;
+use jsonc_parser::ast::Value as Ast;
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -166,6 +168,41 @@ fn all_are_listed_or_told(files: &[Vec<u8>]) {
     for path in &paths {
         assert!(known.contains(path.as_path()), "nobody says anything about {}", path.display());
     }
+    if let Some(bytes) = files.first() {
+        settings_are_listed_or_told(bytes, &tree.path("project/opencode.json"), &registry);
+    }
+}
+
+/// Settings that are none are told; of those that are, every command and every agent is listed or
+/// told.
+fn settings_are_listed_or_told(bytes: &[u8], path: &Path, registry: &Registry) {
+    let told = registry.findings.iter().filter(|finding| finding.path == path).count();
+    let listed = registry.every().filter(|one| one.origin.path.as_deref() == Some(path)).count();
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        assert!(told > 0, "nobody says that the settings are no text");
+        return;
+    };
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (collect, options) = (CollectOptions::default(), ParseOptions::default());
+    let parsed = parse_to_ast(text, &collect, &options).map(|parsed| parsed.value);
+    let entries = match parsed {
+        Ok(Some(Ast::Object(settings))) => settings.properties.iter().fold(
+            BTreeMap::new(),
+            |mut entries: BTreeMap<String, usize>, property| {
+                let name = property.name.clone().into_string();
+                // Of two with one name the first is told as a whole.
+                let lost = entries.get(&name).map_or(0, |_| 1);
+                let own = property.value.as_object().map_or(1, |all| all.properties.len());
+                entries.insert(name, lost + own);
+                entries.retain(|name, _| matches!(name.as_str(), "agent" | "command"));
+                entries
+            },
+        ),
+        Ok(None | Some(Ast::NullKeyword(_))) => BTreeMap::new(),
+        Ok(Some(_)) | Err(_) => BTreeMap::from([(String::new(), 1)]),
+    };
+    let entries: usize = entries.values().sum();
+    assert!(listed + told >= entries, "{listed} listed and {told} told of {entries} in {text}");
 }
 
 /// Every file that is listed, be it hidden by another one, or told of. All prompts are read too.
@@ -181,8 +218,35 @@ fn known(registry: &Registry) -> BTreeSet<&Path> {
     known
 }
 
+/// Settings of OpenCode with something of every kind in them.
+const SETTINGS: &str = r#"{
+  // whose they are
+  "agent": {
+    "one": {"prompt": "x", "tools": {"bash": false}},
+    "two": {"description": "no prompt"},
+    "build": {"model": "gpt-5"},
+    "one": {"prompt": "again"}
+  },
+  "command": {"go": {"template": "Go {file:x}"}, "stay": {"template": "Stay $1"},},
+}"#;
+
+fn settings_mutant() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(accident(), 0..4).prop_map(|accidents| {
+        let mut bytes = SETTINGS.as_bytes().to_vec();
+        for accident in &accidents {
+            happen(accident, &mut bytes);
+        }
+        bytes
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn settings_of_others_are_listed_or_told(settings in settings_mutant()) {
+        all_are_listed_or_told(&[settings]);
+    }
 
     #[test]
     fn mutants_are_listed_or_told(files in prop::collection::vec(mutant(), 1..16)) {

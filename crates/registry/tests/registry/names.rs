@@ -9,7 +9,7 @@ fn workflow(name: &str, aliases: &[&str]) -> Named {
         class: Class::Workflow,
         name: name.to_owned(),
         aliases: aliases.iter().map(|&alias| alias.to_owned()).collect(),
-        description: String::new(),
+        description: "".into(),
         hint: None,
         hidden: false,
     }

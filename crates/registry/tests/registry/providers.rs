@@ -1,6 +1,6 @@
 //! What each provider's folders come to.
 
-use atomic_registry::{Kind, Provider, Severity, arguments};
+use atomic_registry::{Entity, Kind, Prompt, Provider, Severity, arguments};
 
 use crate::tree::Tree;
 
@@ -78,7 +78,7 @@ fn copilot_and_atomic() {
     insta::assert_snapshot!(tree.listing());
     let registry = tree.registry();
     assert_eq!(registry.find(Kind::Command, "RUN-IT").unwrap().name, "go");
-    assert_eq!(registry.find(Kind::Agent, "worker").unwrap().description, "Ours");
+    assert_eq!(registry.find(Kind::Agent, "worker").unwrap().description.as_ref(), "Ours");
     assert_eq!(registry.count(Some(Provider::Copilot), Kind::Agent), 3);
     let unknown = registry.get(Kind::Skill, "comit").unwrap_err();
     assert_eq!(unknown.to_string(), "Skill not found: \"comit\" (did you mean \"commit\"?)");
@@ -168,4 +168,141 @@ fn a_prompt_of_several_files_has_an_end() {
     assert!(registry.find(Kind::Agent, "two").is_none());
     let told: Vec<_> = registry.findings.iter().map(|f| (f.severity, f.message.as_str())).collect();
     assert_eq!(told, [(Severity::Odd, "`two` is larger than 1024 KiB")]);
+}
+
+/// A small file of settings that takes its texts from a large one, again and again.
+#[test]
+fn texts_from_files_are_read_when_they_are_needed() {
+    let agents: Vec<String> =
+        (0..2_000).map(|n| format!("\"a{n}\": {{\"prompt\": \"{{file:b}}\"}}")).collect();
+    let tree = Tree::of(&[
+        ("project/b", &"x".repeat(1_000_000)),
+        ("project/opencode.json", &format!("{{\"agent\": {{{}}}}}", agents.join(","))),
+    ]);
+    let registry = tree.registry();
+    let agent = registry.find(Kind::Agent, "a1999").unwrap();
+    let kept = |entity: &Entity| match &entity.prompt {
+        Prompt::Text(text) | Prompt::WithFiles { text, .. } => text.len(),
+        Prompt::InFile | Prompt::Embedded(_) => 0,
+    };
+    let kept: usize = registry.every().map(kept).sum();
+    assert!(kept < 100_000, "{kept} bytes are kept");
+    assert_eq!(registry.prompt(agent).unwrap().len(), 1_000_000);
+    tree.write("project/b", "Mended.\n");
+    assert_eq!(registry.prompt(agent).unwrap(), "Mended.");
+    std::fs::remove_file(tree.path("project/b")).unwrap();
+    let told = registry.prompt(agent).unwrap_err();
+    assert!(told.message.starts_with("`a1999` takes its text from "), "{told}");
+}
+
+/// OpenCode takes the last of two; nobody may lose an agent that way without a word.
+#[test]
+fn keys_that_are_there_twice_are_told() {
+    let settings = "{\n\"agent\": {\"lost\": {\"prompt\": \"x\"}},\n\"agent\": {\n\
+        \"a\": {\"prompt\": \"one\"},\n\"a\": {\"prompt\": \"two\",\n\"prompt\": \"three\"}\n},\n\
+        \"mcp\": {\"x\": 1, \"x\": 2}\n}";
+    let tree = Tree::of(&[("project/opencode.json", settings)]);
+    insta::assert_snapshot!(tree.listing());
+    let registry = tree.registry();
+    let agent = registry.find(Kind::Agent, "a").unwrap();
+    assert_eq!(registry.prompt(agent).unwrap(), "three");
+}
+
+/// OpenCode has agents of its own, which settings change; one of another name is a new one.
+#[test]
+fn an_agent_in_settings_needs_no_prompt() {
+    let settings = r#"{"agent": {
+        "build": {"model": "gpt-5"},
+        "docs": {"description": "Writes docs", "tools": {"bash": false}}
+    }}"#;
+    let tree = Tree::of(&[("project/opencode.json", settings)]);
+    insta::assert_snapshot!(tree.listing());
+    let registry = tree.registry();
+    assert_eq!(registry.prompt(registry.find(Kind::Agent, "docs").unwrap()).unwrap(), "");
+}
+
+/// Whoever describes nothing is described by the first words, not by all of them.
+#[test]
+fn the_first_words_of_a_long_line_are_few() {
+    let body = "Look at it. ".repeat(50_000);
+    let tree = Tree::of(&[("project/.claude/commands/long.md", &body)]);
+    let registry = tree.registry();
+    let description = registry.find(Kind::Command, "long").unwrap().description.clone();
+    assert!(description.chars().count() <= 201, "{} characters", description.chars().count());
+    assert!(description.ends_with("Look at…"), "{description}");
+    let tree = Tree::of(&[("project/.claude/commands/long.md", &"y".repeat(5_000))]);
+    let registry = tree.registry();
+    let description = &registry.find(Kind::Command, "long").unwrap().description;
+    assert_eq!(description.chars().count(), 201, "{description}");
+}
+
+#[test]
+fn what_is_required_is_written_as_one_likes() {
+    for (written, required) in [
+        ("where", vec!["where"]),
+        ("[where, when]", vec!["where", "when"]),
+        ("\"<where> <when>\"", vec!["where", "when"]),
+        ("\"<where> [when]\"", vec!["where"]),
+        ("\"<where to>, when\"", vec!["where to", "when"]),
+        ("where when", vec!["where", "when"]),
+        ("[\"<where>\", when]", vec!["where", "when"]),
+        ("\"[where, when]\"", vec!["where", "when"]),
+    ] {
+        let head = format!("---\nrequired-arguments: {written}\n---\nGo.\n");
+        let registry = Tree::of(&[("project/.atomic/commands/go.md", &head)]).registry();
+        let go = registry.find(Kind::Command, "go").unwrap();
+        assert_eq!(go.arguments.required, required, "{written}");
+    }
+}
+
+#[test]
+fn an_alias_that_cannot_be_typed_is_told_with_what_to_type() {
+    let head = "---\ndescription: Goes\naliases: [\"My Alias\", g]\n---\nGo.\n";
+    let tree = Tree::of(&[("project/.atomic/commands/go.md", head)]);
+    assert_eq!(
+        tree.listing(),
+        "command go [my-alias,g] Goes tools=all model=- (project atomic, \
+         project/.atomic/commands/go.md)\n\
+         project/.atomic/commands/go.md:3: `My Alias` cannot be typed as a name: it is called \
+         `my-alias`\n  help: use letters, digits, `-` and `_` in `aliases`"
+    );
+}
+
+/// What is forbidden stays forbidden, and is shown.
+#[test]
+fn a_prohibition_is_kept_and_shown() {
+    for (tools, without, shown) in [
+        ("Bash(git:*)", "Bash", "none"),
+        ("Bash(git:*), Read", "Bash", "read"),
+        ("Shell(git:*), Read", "Bash", "read"),
+        ("Bash", "Bash(rm:*)", "bash but bash(rm:*)"),
+        ("Bash(git:*), Read", "Bash(git push:*)", "bash(git:*), read but bash(git push:*)"),
+        ("Bash, Read", "Write", "bash, read"),
+        ("Bash(git:*)", "Bash(git:*)", "none"),
+    ] {
+        let head = format!("---\ntools: {tools}\ndisallowedTools: {without}\n---\nGo.\n");
+        let registry = Tree::of(&[("project/.claude/agents/a.md", &head)]).registry();
+        let agent = registry.find(Kind::Agent, "a").unwrap();
+        assert_eq!(agent.tools.to_string(), shown, "{tools} without {without}");
+    }
+}
+
+/// Prompts have dollars in them that are nobody's arguments.
+#[test]
+fn dollars_that_mean_something_else_stay() {
+    let head = "---\nargument-hint: <where> [when]\nrequired-arguments: where\n---\n";
+    for (head, prompt, typed, expected) in [
+        ("", "Run `awk '{print $5}'`.", "the host db1", "Run `awk '{print $5}'`.\n\nthe host db1"),
+        ("", "It costs $5.", "", "It costs $5."),
+        ("", "Go to $1, not $2", "a", "Go to a, not $2"),
+        (head, "Go to $1 at $2 for $9", "a", "Go to a at  for $9"),
+        ("", "Give $2", "a b", "Give b"),
+    ] {
+        let text = format!("{head}{prompt}\n");
+        let tree = Tree::of(&[("project/.atomic/commands/go.md", &text)]);
+        let registry = tree.registry();
+        let go = registry.find(Kind::Command, "go").unwrap();
+        let filled = arguments::filled(go, &registry.prompt(go).unwrap(), typed);
+        assert_eq!(filled, expected, "{prompt} with {typed}");
+    }
 }

@@ -65,7 +65,7 @@ impl Quirk {
         let mut found = Expected { path: expected.path.clone(), told, ..Expected::default() };
         if let Some(entity) = own(registry).find(|one| one.origin.path.as_deref() == Some(&path)) {
             found.is = Some(format!("{} {}", entity.kind.word(), entity.name));
-            found.description = Some(entity.description.clone());
+            found.description = Some(entity.description.to_string());
             found.tools = Some(entity.tools.to_string()).filter(|tools| tools != "all");
             found.model = entity.model.as_ref().map(|model| match model.family {
                 Some(family) => format!("{} ({})", model.raw, family.name()),

@@ -33,8 +33,11 @@ impl fmt::Display for Fault {
         let Self { code, file, line, column, message, remedy, .. } = self;
         let severity = if self.is_error { "error" } else { "warning" };
         let path = if self.path.is_empty() { "the file" } else { &self.path };
-        write!(f, "{}:{line}:{column}: {code} {severity} at {path}: ", file.display())?;
-        write!(f, "{message}\n  help: {remedy}")
+        let place = format!("{}:{line}:{column}", file.display());
+        let said = format!("{place}: {code} {severity} at {path}: {message}");
+        // Names in a file come from strangers: none of them begins a line of its own.
+        let [said, remedy] = [&said, remedy].map(|text| text.replace('\n', "\\n"));
+        write!(f, "{said}\n  help: {remedy}")
     }
 }
 
@@ -53,6 +56,7 @@ pub(super) mod code {
     pub(in super::super) const OUT_OF_RANGE: &str = "ATM615";
     pub(in super::super) const SAID_TWICE: &str = "ATM616";
     pub(in super::super) const DESCRIBES_NOTHING: &str = "ATM617";
+    pub(in super::super) const NOT_TYPED: &str = "ATM618";
     pub(in super::super) const UNKNOWN_FUNCTION: &str = "ATM621";
     pub(in super::super) const FUNCTION_MISFIT: &str = "ATM622";
     // These two are also found in graphs and have their numbers from there.
@@ -92,7 +96,7 @@ impl<'d> Faults<'d> {
         let (line, column) = self.ruler.position(at);
         let fault = Fault {
             code,
-            is_error: code != code::DESCRIBES_NOTHING,
+            is_error: !matches!(code, code::DESCRIBES_NOTHING | code::NOT_TYPED),
             file: self.file.to_owned(),
             line,
             column,

@@ -27,6 +27,7 @@ use atomic_graph::Graph;
 use atomic_graph::check::{Known, Problem, Spans, check};
 
 pub use fault::Fault;
+pub use workflow::{called, is_callable};
 
 use crate::{Function, Initial, Launch, Source, Workflow, names_used};
 use fault::Faults;

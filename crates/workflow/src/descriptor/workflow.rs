@@ -1,9 +1,10 @@
 //! A whole document: what the workflow is called, its graph, and the state it begins with.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use atomic_event::{Patch, WorkflowName};
-use atomic_graph::check::Spans;
+use atomic_graph::check::{Spans, typed};
 use atomic_graph::{Graph, Key, NodeId};
 
 use super::fault::{Faults, code};
@@ -84,24 +85,41 @@ pub(super) fn read(document: &Document, shelf: &mut Shelf<'_>) -> Result<Draft, 
 
 /// The name, or else that of the file.
 fn name_of(document: &Document, root: &Item, faults: &mut Faults<'_>) -> String {
-    let stem = document.source.path.file_stem();
-    let stem = || stem.map_or_else(|| "workflow".to_owned(), |stem| stem.to_string_lossy().into());
-    let Some(item) = root.find("name") else { return stem() };
-    match item.as_text() {
-        Some(name) if !name.is_empty() && !name.contains(['/', ' ', '\t', '\n', '\r']) => {
-            return name.to_owned();
-        }
+    let path = document.source.path.as_path();
+    let Some(item) = root.find("name") else { return called(None, path) };
+    let given = item.as_text();
+    match given {
+        Some(name) if is_callable(name) => {}
         Some(name) => {
-            let message = format!("\"{name}\" cannot be typed as the name of a workflow");
-            let remedy = "use letters, digits, `-` and `_`";
-            faults.add(code::OUT_OF_RANGE, item.at, message, remedy);
+            let message = format!("{name:?} cannot be typed as the name of a workflow");
+            // Others were names once, and sessions of theirs go on.
+            let was_none = name.is_empty() || name.contains(['/', ' ', '\t', '\n', '\r']);
+            let code = if was_none { code::OUT_OF_RANGE } else { code::NOT_TYPED };
+            faults.add(code, item.at, message, "use letters, digits, `-` and `_`");
         }
         None => {
             let message = format!("it must be a text, but it is {}", item.kind());
             faults.add(code::WRONG_TYPE, item.at, message, "write it in quotes");
         }
     }
-    stem()
+    called(given, path)
+}
+
+/// What the workflow in a file is called: as it says itself, if that can be typed, or else as its
+/// file.
+pub fn called(given: Option<&str>, path: &Path) -> String {
+    let stem = || path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into());
+    let as_file = || {
+        let stem: String = stem();
+        let is_plain = is_callable(&stem);
+        if is_plain { stem } else { typed(&stem).unwrap_or_else(|| "workflow".to_owned()) }
+    };
+    given.filter(|name| is_callable(name)).map_or_else(as_file, str::to_owned)
+}
+
+/// Whether a name can be typed as it is. What ends like a file is taken for one.
+pub fn is_callable(name: &str) -> bool {
+    typed(name).is_some_and(|typed| typed == name.to_lowercase() && !typed.ends_with(".json"))
 }
 
 fn duplicate_keys(item: &Item, faults: &mut Faults<'_>) {
@@ -129,12 +147,29 @@ pub(super) struct Whole {
 }
 
 impl<'d> Reader<'d, '_, '_> {
+    /// Other names, without those that cannot be typed.
+    fn aliases(&mut self, item: &'d Item) -> Vec<&'d str> {
+        let items = self.list(item, "a list of names").iter();
+        let named: Vec<_> = items.filter_map(|item| Some((item, self.name(item)?))).collect();
+        let mut aliases = vec![];
+        for (item, alias) in named {
+            if is_callable(alias) {
+                aliases.push(alias);
+                continue;
+            }
+            let message = format!("{alias:?} cannot be typed as the name of a workflow");
+            let remedy = "use letters, digits, `-` and `_`";
+            self.faults.add(code::NOT_TYPED, item.at, message, remedy);
+        }
+        aliases
+    }
+
     fn workflow(&mut self, fields: &mut Fields<'d>, document: &Document) -> Whole {
         for ignored in ["$schema", "name"] {
             fields.take(ignored);
         }
         let description = fields.take("description").and_then(|item| self.words(item));
-        let aliases = fields.take("aliases").map(|item| self.names(item)).unwrap_or_default();
+        let aliases = fields.take("aliases").map(|item| self.aliases(item)).unwrap_or_default();
         let version = fields.take("version").and_then(|item| self.words(item));
         let argument_hint = fields.take("argumentHint").and_then(|item| self.words(item));
         let sessions_dir = fields.take("sessionsDir").and_then(|item| self.path_inside(item));

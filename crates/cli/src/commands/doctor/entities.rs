@@ -30,7 +30,7 @@ fn read(registry: &Registry, provider: Provider) -> Option<Remark> {
 }
 
 /// A finding with its place.
-fn remark(finding: &Finding, catalog: &Catalog) -> Remark {
+pub(super) fn remark(finding: &Finding, catalog: &Catalog) -> Remark {
     use atomic_registry::Severity::{Aside, Odd, Skipped};
     let (severity, what) = match finding.severity {
         Aside => (Severity::Note, "left out: "),
@@ -38,6 +38,8 @@ fn remark(finding: &Finding, catalog: &Catalog) -> Remark {
         Odd => (Severity::Warning, ""),
     };
     let text = format!("{}: {what}{}", place(finding, catalog), finding.message);
+    // A name in a stranger's file must not look like a remark.
+    let text = text.replace('\n', "\\n");
     Remark::new(severity, text, finding.remedy.clone())
 }
 

@@ -1,87 +1,16 @@
 //! Tools and models that entities name and nobody has.
 
-use std::collections::BTreeMap;
-use std::io::Read as _;
-use std::path::Path;
-
-use atomic_registry::{Entity, tools};
-
-use super::{Known, Remark, Severity};
-
-/// How many of a file are told one by one: each is looked for in all of it.
-const TOLD: usize = 8;
-
-/// As much of a file as is looked through for a line.
-const MOST_BYTES: u64 = 1024 * 1024;
+use super::entities::remark;
+use super::{Known, Remark};
+use crate::uses;
 
 pub(super) fn look(known: &Known) -> Vec<Remark> {
-    let mut remarks = vec![];
-    let mut told: BTreeMap<&Path, usize> = BTreeMap::new();
     // Also those that others replace: they are meant as soon as those are gone.
-    for entity in known.catalog.registry.every() {
-        let Some(path) = &entity.origin.path else { continue };
-        let told = told.entry(path).or_default();
-        for (word, text, remedy) in unknown(entity) {
-            *told += 1;
-            if *told > TOLD {
-                continue;
-            }
-            let line = line_of(path, &word).map_or_else(String::new, |line| format!(":{line}"));
-            let place = format!("{}{line}", known.catalog.shown(path));
-            let text = format!("{place}: {}: {text}", entity.name);
-            remarks.push(Remark::new(Severity::Warning, text, remedy));
-        }
-    }
-    for (path, count) in told {
-        if let Some(more) = count.checked_sub(TOLD).filter(|more| *more > 0) {
-            let path = known.catalog.shown(path);
-            let text = format!("{path}: {more} more tools and models that nobody has");
-            remarks.push(Remark::new(Severity::Warning, text, "mend the first of them"));
-        }
-    }
+    let findings = uses::findings(known.catalog.registry.every());
+    let mut remarks: Vec<Remark> =
+        findings.iter().map(|finding| remark(finding, &known.catalog)).collect();
     if remarks.is_empty() {
         remarks.push(Remark::fine("every tool and every model that is named can be known"));
     }
     remarks
-}
-
-/// What an entity names and nobody has: the word, what is said about it, and the remedy.
-fn unknown(entity: &Entity) -> Vec<(String, String, String)> {
-    let named = entity.tools.only.iter().flatten().chain(&entity.tools.without);
-    let mut found: Vec<_> = named
-        .filter_map(|name| tools::unknown(name))
-        .map(|unknown| {
-            let text = format!("no backend has a tool `{}`", unknown.name);
-            let remedy = unknown.near.map_or_else(
-                || "remove it, or name the MCP server it belongs to".to_owned(),
-                |near| format!("did you mean `{near}`?"),
-            );
-            (unknown.name, text, remedy)
-        })
-        .collect();
-    if let Some(model) = entity.model.as_ref().filter(|model| !model.looks_known()) {
-        let text = format!("`{}` looks like no model of any backend", model.raw);
-        let remedy = model.near().map_or_else(
-            || "write opus, sonnet, haiku, inherit, or a model's whole name".to_owned(),
-            |near| format!("did you mean `{near}`?"),
-        );
-        found.push((model.raw.clone(), text, remedy));
-    }
-    found
-}
-
-/// The first line with this word in it.
-fn line_of(path: &Path, word: &str) -> Option<usize> {
-    let mut bytes = vec![];
-    std::fs::File::open(path).ok()?.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
-    let word = word.to_lowercase();
-    let is_there = |line: &str| {
-        let line = line.to_lowercase();
-        let parts = line.split(|c: char| !c.is_alphanumeric());
-        line.contains(&word)
-            && (word.contains(|c: char| !c.is_alphanumeric())
-                || parts.into_iter().any(|part| part == word))
-    };
-    let text = String::from_utf8_lossy(&bytes);
-    text.lines().position(is_there).map(|index| index + 1)
 }

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::check::{Known, Use, UseKind};
+use crate::check::{Known, Use, UseKind, nearest};
 use crate::{
     Branch, Condition, Count, Each, Edge, Graph, Kind, Node, OnError, Parallel, Ready, Reducer,
     Retry, Strategy,
@@ -44,6 +44,12 @@ pub(super) fn uses(action: &Value) -> Vec<Use> {
     used.collect()
 }
 
+fn judge_model(name: &str) -> Result<(), Option<String>> {
+    let known = ["haiku", "opus", "sonnet"];
+    let meant = || nearest(name, known.into_iter()).map(str::to_owned);
+    if known.contains(&name.to_lowercase().as_str()) { Ok(()) } else { Err(meant()) }
+}
+
 pub(super) fn known() -> Known {
     let set = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
     Known {
@@ -51,7 +57,7 @@ pub(super) fn known() -> Known {
         skills: set(&["commit", "explain-code"]),
         commands: set(&["deploy"]),
         workflows: set(&["ralph", "second-opinion"]),
-        models: set(&["haiku", "opus", "sonnet"]),
+        models: Some(judge_model),
         functions: Some(["add".into(), "is-done".into()].into()),
         state: serde_json::from_value(json!({"items": [], "limit": 9, "word": "x", "workers": 4}))
             .ok(),

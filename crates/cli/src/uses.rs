@@ -1,0 +1,83 @@
+//! Tools and models that entities name and nobody has.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::Path;
+
+use atomic_registry::{Entity, Finding, Severity, tools};
+
+/// How many of a file are told one by one: each is looked for in all of it.
+const TOLD: usize = 8;
+
+/// As much of a file as is looked through for a line.
+const MOST_BYTES: u64 = 1024 * 1024;
+
+/// What entities name and nobody has, at the lines of their files.
+pub(crate) fn findings<'e>(entities: impl Iterator<Item = &'e Entity>) -> Vec<Finding> {
+    let mut findings = vec![];
+    let mut told: BTreeMap<&Path, usize> = BTreeMap::new();
+    for entity in entities {
+        let Some(path) = &entity.origin.path else { continue };
+        let told = told.entry(path).or_default();
+        for (word, text, remedy) in unknown(entity) {
+            *told += 1;
+            if *told > TOLD {
+                continue;
+            }
+            let message = format!("{}: {text}", entity.name);
+            findings.push(Finding { line: line_of(path, &word), ..odd(path, message, remedy) });
+        }
+    }
+    for (path, count) in told {
+        if let Some(more) = count.checked_sub(TOLD).filter(|more| *more > 0) {
+            let message = format!("{more} more tools and models that nobody has");
+            findings.push(odd(path, message, "mend the first of them".to_owned()));
+        }
+    }
+    findings
+}
+
+fn odd(path: &Path, message: String, remedy: String) -> Finding {
+    Finding { path: path.to_owned(), line: None, severity: Severity::Odd, message, remedy }
+}
+
+/// What an entity names and nobody has: the word, what is said about it, and the remedy.
+fn unknown(entity: &Entity) -> Vec<(String, String, String)> {
+    let named = entity.tools.only.iter().flatten().chain(&entity.tools.without);
+    let mut found: Vec<_> = named
+        .filter_map(|name| tools::unknown(name))
+        .map(|unknown| {
+            let text = format!("no backend has a tool `{}`", unknown.name);
+            let remedy = unknown.near.map_or_else(
+                || "remove it, or name the MCP server it belongs to".to_owned(),
+                |near| format!("did you mean `{near}`?"),
+            );
+            (unknown.name, text, remedy)
+        })
+        .collect();
+    if let Some(model) = entity.model.as_ref().filter(|model| !model.looks_known()) {
+        let text = format!("`{}` looks like no model of any backend", model.raw);
+        let remedy = model.near().map_or_else(
+            || "write opus, sonnet, haiku, inherit, or a model's whole name".to_owned(),
+            |near| format!("did you mean `{near}`?"),
+        );
+        found.push((model.raw.clone(), text, remedy));
+    }
+    found
+}
+
+/// The first line with this word in it.
+fn line_of(path: &Path, word: &str) -> Option<usize> {
+    let mut bytes = vec![];
+    std::fs::File::open(path).ok()?.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    let word = word.to_lowercase();
+    let is_there = |line: &str| {
+        let line = line.to_lowercase();
+        let parts = line.split(|c: char| !c.is_alphanumeric());
+        line.contains(&word)
+            && (word.contains(|c: char| !c.is_alphanumeric())
+                || parts.into_iter().any(|part| part == word))
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    text.lines().position(is_there).map(|index| index + 1)
+}
