@@ -300,11 +300,8 @@ impl Talk {
         }
         self.awake().await?;
         self.decoder.begin_turn();
-        let knows = self.launch.knows_literal_prompts();
-        // Older programs take what begins with a slash for a command of theirs.
-        let is_command = literally && !knows && prompt.starts_with('/');
-        let prompt = if is_command { format!(" {prompt}") } else { prompt.to_owned() };
-        let line = wire::user(&prompt, literally && knows);
+        let is_markable = self.launch.knows_literal_prompts();
+        let line = if literally { wire::prompt(prompt, is_markable) } else { wire::user(prompt) };
         self.write(&line).await;
         self.is_known = true;
         let (events, turn) = mpsc::channel(EVENTS);

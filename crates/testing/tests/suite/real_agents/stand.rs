@@ -1,0 +1,212 @@
+//! The real program, its home, a scripted model and a workspace, for one test.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use atomic_backend::claude::{ClaudeBackend, ClaudeConfig};
+use atomic_backend::guard::Guard;
+use atomic_backend::{Backend as _, BackendError, Conversation, OpenRequest};
+use atomic_event::{ConversationId, StepError, Stop};
+use atomic_testing::agents::{ClaudeHome, program};
+use atomic_testing::conformance::backend::{self, in_time};
+use atomic_testing::model::{ModelServer, Received, Script};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Makes a test of each function for each version; each is given the version.
+macro_rules! in_both_versions {
+    ($($check:ident)*) => {
+        mod newer {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $check() {
+                    super::$check(atomic_testing::agents::CLAUDE).await;
+                }
+            )*
+        }
+
+        mod older {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $check() {
+                    super::$check(atomic_testing::agents::OLDER_CLAUDE).await;
+                }
+            )*
+        }
+    };
+}
+
+pub(super) use in_both_versions;
+
+/// How long the program may try again by itself.
+pub(super) const WINDOW: Duration = Duration::from_secs(2);
+
+/// Longer than any request takes to come.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Everything for one conversation.
+pub(super) struct Stand {
+    pub(super) server: ModelServer,
+    pub(super) home: ClaudeHome,
+    pub(super) workspace: TempDir,
+    pub(super) backend: ClaudeBackend,
+    program: PathBuf,
+    marker: String,
+}
+
+impl Stand {
+    pub(super) fn new(version: &str, script: Script) -> Self {
+        Self::with(version, script, |_| {})
+    }
+
+    /// With other settings than usual.
+    pub(super) fn with(
+        version: &str,
+        script: Script,
+        change: impl FnOnce(&mut ClaudeConfig),
+    ) -> Self {
+        let server = ModelServer::start(script).unwrap();
+        let home = ClaudeHome::default();
+        let mut config = config(version, home.env(&server.url()));
+        change(&mut config);
+        let program = config.program.clone();
+        Self {
+            server,
+            home,
+            workspace: tempfile::tempdir().unwrap(),
+            backend: backend(config),
+            program,
+            marker: format!("real/{}/1", uuid::Uuid::new_v4()),
+        }
+    }
+
+    /// A new conversation in the workspace.
+    pub(super) fn request(&self) -> OpenRequest {
+        OpenRequest { marker: self.marker.clone(), ..backend::request(self.workspace.path(), None) }
+    }
+
+    /// The same conversation again.
+    pub(super) fn resume(&self, id: ConversationId) -> OpenRequest {
+        OpenRequest { resume: Some(id), ..self.request() }
+    }
+
+    pub(super) async fn try_open(
+        &self,
+        request: OpenRequest,
+    ) -> Result<Box<dyn Conversation>, BackendError> {
+        in_time("opening", self.backend.open(request)).await
+    }
+
+    pub(super) async fn open(&self, request: OpenRequest) -> Box<dyn Conversation> {
+        self.try_open(request).await.unwrap()
+    }
+
+    /// Waits for the request whose last text of the user contains this.
+    pub(super) fn asked(&self, text: &str) -> Received {
+        let fits = |received: &Received| last_words(&received.body).contains(text);
+        self.server.wait_for(fits, PATIENCE).unwrap()
+    }
+
+    pub(super) fn made(&self, name: &str) -> bool {
+        self.workspace.path().join(name).exists()
+    }
+
+    /// The processes of the program itself, by the marker of their step.
+    pub(super) fn processes(&self) -> Vec<i32> {
+        let variable = format!("ATOMIC_STEP={}", self.marker);
+        let name = self.program.display().to_string();
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let of_ours = |entry: fs::DirEntry| {
+            let id = entry.file_name().to_str()?.parse().ok()?;
+            let read = |file: &str| fs::read(entry.path().join(file)).ok();
+            let is_program = read("cmdline")?.split(|byte| *byte == 0).next()? == name.as_bytes();
+            let environment = read("environ")?;
+            let is_marked = environment.split(|byte| *byte == 0).any(|e| e == variable.as_bytes());
+            (is_program && is_marked).then_some(id)
+        };
+        entries.filter_map(of_ours).collect()
+    }
+
+    /// The one process of the program.
+    pub(super) fn process(&self) -> i32 {
+        let processes = self.processes();
+        assert_eq!(processes.len(), 1, "{processes:?}");
+        processes[0]
+    }
+
+    /// Waits until no process of the program is left; nobody tells us when it is.
+    pub(super) async fn is_deserted(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.processes().is_empty() {
+            assert!(Instant::now() < deadline, "{:?} are left", self.processes());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+pub(super) fn config(version: &str, env: Vec<(String, String)>) -> ClaudeConfig {
+    ClaudeConfig {
+        program: program("claude", version),
+        sandbox: true,
+        retry_window: WINDOW,
+        starts: 2,
+        env,
+    }
+}
+
+pub(super) fn backend(config: ClaudeConfig) -> ClaudeBackend {
+    ClaudeBackend::new(config, Guard::new(env!("CARGO_BIN_EXE_guard-host").into()))
+}
+
+/// The names of the tools that a request offers to the model, sorted.
+pub(super) fn offered(body: &Value) -> Vec<&str> {
+    let tools = body["tools"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// All texts of the messages of a role.
+pub(super) fn texts<'a>(body: &'a Value, role: &str) -> Vec<&'a str> {
+    let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
+    let of_role = messages.iter().filter(|message| message["role"] == role);
+    of_role
+        .flat_map(|message| match &message["content"] {
+            Value::String(text) => vec![text.as_str()],
+            Value::Array(blocks) => blocks.iter().filter_map(|b| b["text"].as_str()).collect(),
+            _ => vec![],
+        })
+        .collect()
+}
+
+/// What the user said last, without what the program says in the user's name.
+pub(super) fn last_words(body: &Value) -> String {
+    let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
+    let said = messages.iter().rev().filter(|message| message["role"] == "user").map(|message| {
+        let blocks = match &message["content"] {
+            Value::String(text) => vec![text.as_str()],
+            Value::Array(blocks) => blocks.iter().filter_map(|b| b["text"].as_str()).collect(),
+            _ => vec![],
+        };
+        let is_own = |text: &&str| !text.trim_start().starts_with("<system-reminder>");
+        blocks.into_iter().filter(is_own).collect::<String>()
+    });
+    said.into_iter().find(|words| !words.is_empty()).unwrap_or_default()
+}
+
+pub(super) fn text(stop: Stop) -> String {
+    match stop {
+        Stop::Done { text } => text,
+        other => panic!("not done: {other:?}"),
+    }
+}
+
+pub(super) fn error(stop: Stop) -> StepError {
+    match stop {
+        Stop::Failed(error) => error,
+        other => panic!("not failed: {other:?}"),
+    }
+}
