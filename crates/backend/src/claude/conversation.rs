@@ -67,8 +67,16 @@ pub(super) struct Talk {
     asked: Vec<(String, oneshot::Sender<Result<Value, String>>)>,
     /// How many requests we have made.
     requests: u64,
-    /// Whether the program knows the conversation, and so can continue it.
-    is_known: bool,
+    known: Known,
+}
+
+/// Whether the program has kept the conversation, and so can continue it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    No,
+    /// It was told something, and may have ended before it kept it.
+    Perhaps,
+    Yes,
 }
 
 /// The turn under way.
@@ -76,6 +84,8 @@ struct CurrentTurn {
     events: mpsc::Sender<TurnEvent>,
     /// Room for the end, set aside at the beginning, so that not reading cannot hold it up.
     room_for_end: mpsc::OwnedPermit<TurnEvent>,
+    /// What was sent, until the program has said anything since.
+    unheard: Option<String>,
     question: Option<Asking>,
     /// By when it has to end, when it was interrupted.
     interrupted: Option<Instant>,
@@ -144,7 +154,7 @@ impl Talk {
             outbox: VecDeque::new(),
             asked: vec![],
             requests: 0,
-            is_known: resume,
+            known: if resume { Known::Yes } else { Known::No },
         };
         let ready = talk.launch().await?;
         tokio::spawn(talk.run());
@@ -157,9 +167,21 @@ impl Talk {
 
     /// Starts the program and waits until it is ready; returns what it says about itself.
     async fn launch(&mut self) -> Result<Value, BackendError> {
+        let ready = self.launch_once().await;
+        if self.known == Known::Perhaps
+            && matches!(ready, Err(BackendError::ConversationGone { .. }))
+        {
+            // It ended before it had kept anything of the first turn: there is nothing to lose.
+            self.known = Known::No;
+            return self.launch_once().await;
+        }
+        ready
+    }
+
+    async fn launch_once(&mut self) -> Result<Value, BackendError> {
         let starts = Arc::clone(&self.shared.starts);
         let _place = starts.acquire().await;
-        let job = self.launch.job(&self.current_id(), self.is_known);
+        let job = self.launch.job(&self.current_id(), self.known != Known::No);
         let started = Process::start(&self.shared.guard, &job);
         self.process =
             Some(started.map_err(|error| BackendError::Misconfigured(error.to_string()))?);
@@ -303,7 +325,9 @@ impl Talk {
         let is_markable = self.launch.knows_literal_prompts();
         let line = if literally { wire::prompt(prompt, is_markable) } else { wire::user(prompt) };
         self.write(&line).await;
-        self.is_known = true;
+        if self.known == Known::No {
+            self.known = Known::Perhaps;
+        }
         let (events, turn) = mpsc::channel(EVENTS);
         let Ok(room_for_end) = events.clone().try_reserve_owned() else {
             return Err(misused("there is no room for the turn's events"));
@@ -312,6 +336,7 @@ impl Talk {
         self.turn = Some(CurrentTurn {
             events,
             room_for_end,
+            unheard: Some(line),
             question: None,
             interrupted: None,
             failure: None,
@@ -377,9 +402,15 @@ impl Talk {
     }
 
     async fn hear(&mut self, line: &str) {
+        if let Some(turn) = &mut self.turn {
+            turn.unheard = None;
+        }
         for heard in self.decoder.line(line) {
             match heard {
-                Heard::Ended(stop) => self.finish(stop),
+                Heard::Ended(stop) => {
+                    self.known = Known::Yes;
+                    self.finish(stop);
+                }
                 Heard::Garbled => {
                     if let Some(process) = self.process.take() {
                         process.kill().await;
@@ -489,9 +520,24 @@ impl Talk {
         for (_, reply) in self.asked.drain(..) {
             let _ = reply.send(Err("the program has ended".to_owned()));
         }
-        if !self.outbox.iter().any(is_end) {
-            self.finish(Stop::Failed(exited(&exit).into()));
+        if self.outbox.iter().any(is_end) {
+            return;
         }
+        let error = match self.unheard() {
+            // It had ended before, and we did not know when we sent the prompt.
+            Some(prompt) => match self.launch().await {
+                Ok(_) => return self.write(&prompt).await,
+                Err(error) => error,
+            },
+            None => exited(&exit),
+        };
+        self.finish(Stop::Failed(error.into()));
+    }
+
+    /// The prompt of a turn of which the program cannot have done anything.
+    fn unheard(&mut self) -> Option<String> {
+        let turn = self.turn.as_mut().filter(|turn| turn.interrupted.is_none())?;
+        turn.unheard.take()
     }
 
     async fn end(&mut self) {
