@@ -50,7 +50,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// Everything for one conversation.
 pub(super) struct Stand {
     pub(super) server: ModelServer,
-    pub(super) home: ClaudeHome,
+    home: ClaudeHome,
     pub(super) workspace: TempDir,
     pub(super) backend: ClaudeBackend,
     program: PathBuf,
@@ -137,13 +137,36 @@ impl Stand {
         processes[0]
     }
 
-    /// Waits until no process of the program is left; nobody tells us when it is.
+    /// Waits until no process of the program is left.
     pub(super) async fn is_deserted(&self) {
-        let deadline = Instant::now() + PATIENCE;
-        while !self.processes().is_empty() {
-            assert!(Instant::now() < deadline, "{:?} are left", self.processes());
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        until("the program has ended", || self.processes().is_empty()).await;
+    }
+
+    /// Waits until the program has written down a text of a conversation.
+    pub(super) async fn is_kept(&self, id: &ConversationId, text: &str) {
+        let folder = self.home.path().join(".claude/projects");
+        let is_kept = || {
+            let projects = fs::read_dir(&folder).into_iter().flatten().flatten();
+            projects.into_iter().any(|project| {
+                let kept = fs::read_to_string(project.path().join(format!("{id}.jsonl")));
+                kept.is_ok_and(|kept| kept.contains(text))
+            })
+        };
+        until("the conversation is written down", is_kept).await;
+    }
+
+    /// Waits until a file of the workspace is there.
+    pub(super) async fn is_made(&self, name: &str) {
+        until("a file is made", || self.made(name)).await;
+    }
+}
+
+/// Looks again and again: neither processes nor files tell us when they come and go.
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
