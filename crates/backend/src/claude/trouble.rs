@@ -135,7 +135,7 @@ pub(super) fn words_of(value: &Value) -> String {
             let inner = ["message", "error", "type"].iter().find_map(|key| fields.get(*key));
             inner.map(words_of).unwrap_or_default()
         }
-        _ => String::new(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => String::new(),
     }
 }
 

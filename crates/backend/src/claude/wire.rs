@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Line {
     /// Everything that is neither talk nor a request.
-    System(System),
+    System(Box<System>),
     /// A finished block of what the model says.
     Assistant(Spoken),
     /// A tool's result, or a text that was put into the conversation.

@@ -119,11 +119,10 @@ impl Listener {
     /// Listens until the provider is said to be in trouble; returns the kind.
     pub async fn until_waited(&mut self) -> String {
         loop {
-            let waited = self.heard.others.iter().find_map(|report| match report {
-                Report::Waited(wait) => Some(wait.code.clone()),
-                _ => None,
-            });
-            if let Some(code) = waited {
+            let code = |report: &Report| {
+                if let Report::Waited(wait) = report { Some(wait.code.clone()) } else { None }
+            };
+            if let Some(code) = self.heard.others.iter().find_map(code) {
                 return code;
             }
             match self.next().await {

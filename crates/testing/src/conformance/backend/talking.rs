@@ -1,6 +1,9 @@
 //! Checks of what is said, done and asked.
 #![expect(clippy::expect_used, clippy::panic, reason = "a check that fails panics")]
 
+use std::future::poll_fn;
+use std::task::Poll;
+
 use atomic_event::{Answer, ConversationId, QuestionId, Stop};
 
 use super::hearing::{Open, in_time, open, request};
@@ -181,12 +184,14 @@ pub async fn an_unknown_conversation_is_gone(stage: Stage<'_>) {
 
 /// Each way to fail has its own code, and the message names the backend.
 pub async fn failures_are_told_apart(stage: Stage<'_>) {
-    // Two at a time: a program may have to lose patience with its provider first.
-    for pair in Failure::ALL.chunks(2) {
-        match pair {
-            [one, other] => drop(tokio::join!(fails(stage, *one), fails(stage, *other))),
-            alone => fails(stage, alone[0]).await,
-        }
+    // Some at a time: a program may have to lose patience with its provider first.
+    for some in Failure::ALL.chunks(6) {
+        let mut failing: Vec<_> = some.iter().map(|one| Box::pin(fails(stage, *one))).collect();
+        poll_fn(|context| {
+            failing.retain_mut(|one| one.as_mut().poll(context).is_pending());
+            if failing.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
     }
 }
 

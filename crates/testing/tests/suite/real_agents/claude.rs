@@ -90,8 +90,9 @@ fn script(scenario: &Scenario) -> Script {
                 .with(model(Scenario::OTHER_MODEL).reply(Reply::say(Scenario::OTHER_TEXT)));
         }
         Scenario::FailureThenText(failure) => {
-            let failing = Turn::default().user(Scenario::ALPHA).reply(failing(*failure));
-            return Script::new().with(failing).with(Turn::default().reply(say()));
+            // Two prompts without an answer between them are one to the model.
+            let texts = Turn::default().user(Scenario::BETA).reply(say());
+            return Script::new().with(texts).with(Turn::default().reply(failing(*failure)));
         }
         Scenario::Two => {
             return Script::new().with(Turn::default().user(Scenario::ALPHA).reply(say())).with(

@@ -1,7 +1,5 @@
 //! How Claude Code's turns fail, and how fast.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::time::{Duration, Instant};
 
 use atomic_event::{Report, StepError};
@@ -23,7 +21,7 @@ in_both_versions! {
 const SLACK: Duration = Duration::from_secs(8);
 
 /// How many programs fail at once; most of the time they wait.
-const AT_ONCE: usize = 4;
+const AT_ONCE: usize = 6;
 
 fn refusing(status: u16, message: &str) -> Reply {
     let message = (!message.is_empty()).then(|| message.to_owned());
@@ -111,10 +109,10 @@ async fn what_may_pass_is_tried_again_for_a_while(version: &'static str) {
         if ["429", "529", "500"].contains(&name) {
             assert!(failed.after >= WINDOW, "{name}: {:?}", failed.after);
             assert!(failed.requests > 1, "{name}: {}", failed.requests);
-            let waited = failed.heard.others.iter().any(|report| match report {
-                Report::Waited(wait) => wait.code == failed.error.code && wait.attempt == 1,
-                _ => false,
-            });
+            let code = &failed.error.code;
+            let waited = failed.heard.others.iter().any(
+                |report| matches!(report, Report::Waited(w) if w.code == *code && w.attempt == 1),
+            );
             assert!(waited, "{name}: {:?}", failed.heard.others);
         }
     }

@@ -1,7 +1,5 @@
 //! How long Claude Code's processes and conversations live, and what they cost.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;

@@ -1,7 +1,5 @@
 //! Which tools Claude Code's agents have, and which they do not.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -164,13 +162,9 @@ async fn a_helper_of_a_restricted_agent_is_restricted(version: &str) {
     assert!(!stand.made("made") && !stand.made("written"), "{heard:?}");
     assert!(stand.made("inner/.git"), "{heard:?}");
 
-    let helpers: Vec<_> = heard
-        .others
-        .iter()
-        .filter_map(|report| match report {
-            Report::Helper(helper) => Some(helper),
-            _ => None,
-        })
+    let reports = heard.others.iter();
+    let helpers: Vec<_> = reports
+        .filter_map(|report| if let Report::Helper(h) = report { Some(h) } else { None })
         .collect();
     let [started, finished] = helpers.as_slice() else { panic!("{helpers:?}") };
     assert_eq!(started.state, HelperState::Started);

@@ -1,7 +1,5 @@
 //! What is said between us, Claude Code and its model.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 
 use atomic_backend::{Backend as _, OpenRequest};
@@ -71,13 +69,9 @@ async fn thoughts_and_lists_are_told(version: &str) {
     assert_eq!(heard.typed.concat(), "I look.Done.");
     assert_eq!(heard.said, ["I look.", "Done."]);
     let body = stand.asked("go").body;
-    let lists: Vec<_> = heard
-        .others
-        .iter()
-        .filter_map(|report| match report {
-            Report::Todos { items } => Some(items),
-            _ => None,
-        })
+    let reports = heard.others.iter();
+    let lists: Vec<_> = reports
+        .filter_map(|report| if let Report::Todos { items } = report { Some(items) } else { None })
         .collect();
     assert!(offered(&body).contains(&"TodoWrite"), "{:?}", offered(&body));
     let [items] = lists.as_slice() else { panic!("{lists:?}") };

@@ -1,7 +1,5 @@
 //! The real program, its home, a scripted model and a workspace, for one test.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -195,41 +193,35 @@ pub(super) fn offered(body: &Value) -> Vec<&str> {
 /// All texts of the messages of a role.
 pub(super) fn texts<'a>(body: &'a Value, role: &str) -> Vec<&'a str> {
     let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
-    let of_role = messages.iter().filter(|message| message["role"] == role);
-    of_role
-        .flat_map(|message| match &message["content"] {
-            Value::String(text) => vec![text.as_str()],
-            Value::Array(blocks) => blocks.iter().filter_map(|b| b["text"].as_str()).collect(),
-            _ => vec![],
-        })
-        .collect()
+    messages.iter().filter(|message| message["role"] == role).flat_map(blocks).collect()
 }
 
 /// What the user said last, without what the program says in the user's name.
 pub(super) fn last_words(body: &Value) -> String {
     let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
     let said = messages.iter().rev().filter(|message| message["role"] == "user").map(|message| {
-        let blocks = match &message["content"] {
-            Value::String(text) => vec![text.as_str()],
-            Value::Array(blocks) => blocks.iter().filter_map(|b| b["text"].as_str()).collect(),
-            _ => vec![],
-        };
         let is_own = |text: &&str| !text.trim_start().starts_with("<system-reminder>");
-        blocks.into_iter().filter(is_own).collect::<String>()
+        blocks(message).into_iter().filter(is_own).collect::<String>()
     });
     said.into_iter().find(|words| !words.is_empty()).unwrap_or_default()
 }
 
-pub(super) fn text(stop: Stop) -> String {
-    match stop {
-        Stop::Done { text } => text,
-        other => panic!("not done: {other:?}"),
+/// The texts of a message.
+fn blocks(message: &Value) -> Vec<&str> {
+    let content = &message["content"];
+    match content.as_str() {
+        Some(text) => vec![text],
+        None => {
+            let blocks = content.as_array().into_iter().flatten();
+            blocks.filter_map(|block| block["text"].as_str()).collect()
+        }
     }
 }
 
+pub(super) fn text(stop: Stop) -> String {
+    if let Stop::Done { text } = stop { text } else { panic!("not done: {stop:?}") }
+}
+
 pub(super) fn error(stop: Stop) -> StepError {
-    match stop {
-        Stop::Failed(error) => error,
-        other => panic!("not failed: {other:?}"),
-    }
+    if let Stop::Failed(error) = stop { error } else { panic!("not failed: {stop:?}") }
 }

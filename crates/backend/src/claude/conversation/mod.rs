@@ -1,12 +1,13 @@
 //! One conversation: a task that owns the program, and the handle others hold.
 
+mod start;
+mod turn;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use atomic_event::{
-    Answer, BackendId, ConversationId, Question, QuestionId, StepError, Stop, TurnEvent,
-};
+use atomic_event::{Answer, BackendId, ConversationId, Question, QuestionId, Stop, TurnEvent};
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
@@ -19,6 +20,8 @@ use super::trouble::{Kind, Trouble};
 use super::wire;
 use crate::guard::Guard;
 use crate::{BackendError, Turn};
+use start::{Known, exited, garbled};
+use turn::{Asking, CurrentTurn, at, closed, is_end, room};
 
 /// How many events may wait for a slow receiver, and how many more for room there.
 const EVENTS: usize = 64;
@@ -26,9 +29,6 @@ const OUTBOX: usize = 256;
 
 /// How long an interrupted turn may take to end by itself.
 const INTERRUPTED: Duration = Duration::from_secs(2);
-
-/// How long the program may take until it is ready; many at once on a small machine take long.
-const READY: Duration = Duration::from_secs(120);
 
 /// The conversation's id, which the program may change.
 pub(super) type SharedId = Arc<Mutex<ConversationId>>;
@@ -70,61 +70,6 @@ pub(super) struct Talk {
     known: Known,
 }
 
-/// Whether the program has kept the conversation, and so can continue it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Known {
-    No,
-    /// It was told something, and may have ended before it kept it.
-    Perhaps,
-    Yes,
-}
-
-/// The turn under way.
-struct CurrentTurn {
-    events: mpsc::Sender<TurnEvent>,
-    /// Room for the end, set aside at the beginning, so that not reading cannot hold it up.
-    room_for_end: mpsc::OwnedPermit<TurnEvent>,
-    /// What was sent, until the program has said anything since.
-    unheard: Option<String>,
-    question: Option<Asking>,
-    /// By when it has to end, when it was interrupted.
-    interrupted: Option<Instant>,
-    /// What to report in place of the interruption.
-    failure: Option<StepError>,
-    /// Until when the program may try again, and why it does.
-    trouble: Option<(Instant, Trouble)>,
-}
-
-/// Questions of one call, put to the user one after the other.
-struct Asking {
-    request: String,
-    input: Value,
-    questions: Vec<Question>,
-    answers: Vec<Answer>,
-}
-
-impl Asking {
-    fn id(&self) -> QuestionId {
-        QuestionId::from(format!("{}/{}", self.request, self.answers.len()))
-    }
-
-    fn event(&self) -> Option<TurnEvent> {
-        let question = self.questions.get(self.answers.len())?.clone();
-        Some(TurnEvent::Asked { id: self.id(), question })
-    }
-
-    /// The call's input with the answers in it.
-    fn answered(&self) -> Value {
-        let pairs = self.questions.iter().zip(&self.answers);
-        let answers: serde_json::Map<String, Value> = pairs
-            .map(|(question, answer)| (question.question.clone(), json!(answer.text())))
-            .collect();
-        let mut input = self.input.clone();
-        input["answers"] = Value::Object(answers);
-        json!({ "behavior": "allow", "updatedInput": input })
-    }
-}
-
 /// What wakes the task up.
 enum Woken {
     Command(Option<Command>),
@@ -163,76 +108,6 @@ impl Talk {
 
     fn current_id(&self) -> ConversationId {
         self.id.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Starts the program and waits until it is ready; returns what it says about itself.
-    async fn launch(&mut self) -> Result<Value, BackendError> {
-        let ready = self.launch_once().await;
-        if self.known == Known::Perhaps
-            && matches!(ready, Err(BackendError::ConversationGone { .. }))
-        {
-            // It ended before it had kept anything of the first turn: there is nothing to lose.
-            self.known = Known::No;
-            return self.launch_once().await;
-        }
-        ready
-    }
-
-    async fn launch_once(&mut self) -> Result<Value, BackendError> {
-        let starts = Arc::clone(&self.shared.starts);
-        let _place = starts.acquire().await;
-        let job = self.launch.job(&self.current_id(), self.known != Known::No);
-        let started = Process::start(&self.shared.guard, &job);
-        self.process =
-            Some(started.map_err(|error| BackendError::Misconfigured(error.to_string()))?);
-        self.decoder = Decoder::default();
-        let wish = self.launch.initialize();
-        let request = self.request(&wish).await;
-        let ready = async {
-            loop {
-                let Some(line) = self.line().await else {
-                    return Err(self.why_not_ready(None).await);
-                };
-                for heard in self.decoder.line(&line) {
-                    match heard {
-                        Heard::Replied { request: answered, response } if answered == request => {
-                            return response.map_err(BackendError::Misconfigured);
-                        }
-                        Heard::Ended(Stop::Failed(error)) => {
-                            return Err(self.why_not_ready(Some(error)).await);
-                        }
-                        Heard::Garbled => return Err(garbled(&line)),
-                        other => self.serve(other).await,
-                    }
-                }
-            }
-        };
-        match tokio::time::timeout(READY, ready).await {
-            Ok(ready) => ready,
-            Err(_) => Err(BackendError::Exited {
-                backend: BackendId::from(ID),
-                status: format!("it was not ready after {} s", READY.as_secs()),
-            }),
-        }
-    }
-
-    async fn why_not_ready(&mut self, said: Option<StepError>) -> BackendError {
-        let Some(process) = self.process.take() else {
-            return BackendError::Misconfigured("the program was not started".to_owned());
-        };
-        let exit = process.exit().await;
-        let gone = said.as_ref().is_some_and(|error| error.code == Kind::ConversationGone.code())
-            || exit.complaint.contains("No conversation found");
-        if gone {
-            let conversation = self.current_id();
-            return BackendError::ConversationGone { backend: BackendId::from(ID), conversation };
-        }
-        if matches!(exit.code, Some(126 | 127)) {
-            let program = self.launch.program.clone();
-            return BackendError::NotInstalled { backend: BackendId::from(ID), program };
-        }
-        let said = said.map(|error| error.message).filter(|text| !text.is_empty());
-        exited(&Exit { complaint: said.unwrap_or(exit.complaint.clone()), ..exit })
     }
 
     /// Talks until the conversation is closed or nobody holds it any more.
@@ -406,18 +281,13 @@ impl Talk {
             turn.unheard = None;
         }
         for heard in self.decoder.line(line) {
-            match heard {
-                Heard::Ended(stop) => {
-                    self.known = Known::Yes;
-                    self.finish(stop);
+            if heard == Heard::Garbled {
+                if let Some(process) = self.process.take() {
+                    process.kill().await;
                 }
-                Heard::Garbled => {
-                    if let Some(process) = self.process.take() {
-                        process.kill().await;
-                    }
-                    self.finish(Stop::Failed(garbled(line).into()));
-                }
-                other => self.serve(other).await,
+                self.finish(Stop::Failed(garbled(line).into()));
+            } else {
+                self.serve(heard).await;
             }
         }
     }
@@ -475,7 +345,11 @@ impl Talk {
                     turn.trouble = None;
                 }
             }
-            Heard::Ended(_) | Heard::Garbled => {}
+            Heard::Ended(stop) => {
+                self.known = Known::Yes;
+                self.finish(stop);
+            }
+            Heard::Garbled => {}
         }
     }
 
@@ -574,41 +448,6 @@ impl Talk {
     }
 }
 
-impl CurrentTurn {
-    fn deadline(&self) -> Option<Instant> {
-        self.interrupted.or(self.trouble.as_ref().map(|(until, _)| *until))
-    }
-}
-
-/// Gives the receiver the next event, once it has room. With the end of the turn the turn is over,
-/// before anybody can know: whoever sees the end may send the next prompt at once.
-async fn room(
-    events: Option<&mpsc::Sender<TurnEvent>>,
-    outbox: &mut VecDeque<TurnEvent>,
-    turn: &mut Option<CurrentTurn>,
-) {
-    let Some(events) = events else { return std::future::pending().await };
-    if outbox.front().is_some_and(is_end) {
-        let ended = turn.take().zip(outbox.pop_front());
-        outbox.clear();
-        if let Some((turn, end)) = ended {
-            turn.room_for_end.send(end);
-        }
-        return;
-    }
-    let Ok(place) = events.reserve().await else { return };
-    if let Some(event) = outbox.pop_front() {
-        place.send(event);
-    }
-}
-
-async fn closed(events: Option<&mpsc::Sender<TurnEvent>>) {
-    match events {
-        Some(events) => events.closed().await,
-        None => std::future::pending().await,
-    }
-}
-
 async fn next_line(process: &mut Option<Process>) -> Option<String> {
     match process {
         Some(process) => process.line().await,
@@ -616,29 +455,6 @@ async fn next_line(process: &mut Option<Process>) -> Option<String> {
     }
 }
 
-async fn at(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => std::future::pending().await,
-    }
-}
-
-fn is_end(event: &TurnEvent) -> bool {
-    matches!(event, TurnEvent::Ended(_))
-}
-
 pub(super) fn misused(problem: &str) -> BackendError {
     BackendError::Misused { backend: BackendId::from(ID), problem: problem.to_owned() }
-}
-
-fn exited(exit: &Exit) -> BackendError {
-    let mut status = exit.status.clone();
-    if !exit.complaint.is_empty() {
-        status = format!("{status}: {}", super::decode::shorten(&exit.complaint));
-    }
-    BackendError::Exited { backend: BackendId::from(ID), status }
-}
-
-fn garbled(line: &str) -> BackendError {
-    BackendError::Garbled { backend: BackendId::from(ID), line: super::decode::shorten(line) }
 }
