@@ -147,10 +147,10 @@ fn fits_path(pattern: &str, path: &str) -> bool {
     }
     let pattern = pattern.trim_start_matches("./");
     match pattern.strip_prefix("//").or(pattern.starts_with('/').then_some(pattern)) {
-        Some(whole) => fast_glob::glob_match(&format!("/{}", whole.trim_start_matches('/')), path),
+        Some(whole) => fast_glob::glob_match(format!("/{}", whole.trim_start_matches('/')), path),
         None => {
             fast_glob::glob_match(pattern, path)
-                || fast_glob::glob_match(&format!("**/{pattern}"), path)
+                || fast_glob::glob_match(format!("**/{pattern}"), path)
         }
     }
 }

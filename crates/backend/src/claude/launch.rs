@@ -22,6 +22,9 @@ pub(super) const QUESTION: &str = "AskUserQuestion";
 /// The tool by which structured output is given.
 pub(super) const STRUCTURED: &str = "StructuredOutput";
 
+/// What the names of all tools of MCP servers begin with.
+const SERVERS: &str = "mcp__";
+
 /// What reaches beyond the turn: other conversations of the user, and times after its end.
 const BEYOND_THE_TURN: [&str; 6] =
     ["ListAgents", "SendMessage", "ScheduleWakeup", "CronCreate", "CronDelete", "CronList"];
@@ -108,12 +111,14 @@ impl Launch {
 
     fn inherited(&self) -> Vec<String> {
         let servers = self.request.workspace.join(".mcp.json");
+        let may_use_servers = self.may_use_servers();
         let mut arguments = vec![];
         match self.request.inherit {
-            Inherit::All => return arguments,
+            Inherit::All if may_use_servers => return arguments,
+            Inherit::All => {}
             Inherit::Project => {
                 arguments.push("--setting-sources=project".to_owned());
-                if is_file(&servers) {
+                if may_use_servers && is_file(&servers) {
                     arguments.push(format!("--mcp-config={}", servers.display()));
                 }
             }
@@ -123,11 +128,25 @@ impl Launch {
         arguments
     }
 
+    /// Whether some tool of some MCP server may be used. If not, none is started, and the model is
+    /// not told of tools that are then refused.
+    fn may_use_servers(&self) -> bool {
+        let names = self.request.tools.offered();
+        let is_theirs = |name: &str| match name.strip_suffix('*') {
+            Some(start) => SERVERS.starts_with(start) || start.starts_with(SERVERS),
+            None => name.starts_with(SERVERS),
+        };
+        names.is_none_or(|names| names.into_iter().any(is_theirs))
+    }
+
     /// The tools of its own that the program offers to the model.
     fn offered(&self) -> Option<String> {
         let request = &self.request;
         let mut names = request.tools.offered()?;
-        names.retain(|name| !name.starts_with("mcp__") && *name != "*");
+        if names.contains(&"*") {
+            return None;
+        }
+        names.retain(|name| !name.starts_with(SERVERS));
         let question = request.questions.then_some(QUESTION);
         let structured = request.schema.is_some().then_some(STRUCTURED);
         names.extend(question.into_iter().chain(structured));

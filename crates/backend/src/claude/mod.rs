@@ -63,7 +63,7 @@ pub struct ClaudeBackend {
 #[derive(Default)]
 struct Desk {
     open: Mutex<BTreeSet<ConversationId>>,
-    resting: Mutex<Vec<Box<ClaudeConversation>>>,
+    resting: Mutex<Vec<ClaudeConversation>>,
 }
 
 impl ClaudeBackend {
@@ -122,7 +122,7 @@ impl ClaudeBackend {
         if let Some(rested) = rested {
             if same_kind(&rested.request, &request) {
                 self.desk.hold(&id)?;
-                return Ok(*rested);
+                return Ok(rested);
             }
             rested.end().await;
         }
@@ -160,7 +160,7 @@ impl ClaudeBackend {
 
 impl Desk {
     /// Takes a resting conversation.
-    fn take(&self, id: &ConversationId) -> Option<Box<ClaudeConversation>> {
+    fn take(&self, id: &ConversationId) -> Option<ClaudeConversation> {
         let mut resting = lock(&self.resting);
         let place = resting.iter().position(|rests| rests.held == *id)?;
         Some(resting.remove(place))
@@ -212,7 +212,7 @@ impl Backend for ClaudeBackend {
             let request = OpenRequest::new("models", folder, String::new());
             let conversation = self.begin(request).await?;
             let offers = offers(&conversation.ready);
-            Box::new(conversation).end().await;
+            conversation.end().await;
             Ok(offers)
         })
     }
@@ -274,7 +274,7 @@ impl ClaudeConversation {
     }
 
     /// Ends the program; nobody holds the conversation any more.
-    async fn end(self: Box<Self>) {
+    async fn end(self) {
         let _ = self.tell(|reply| Command::Close { reply }).await;
     }
 }
@@ -317,13 +317,9 @@ impl Conversation for ClaudeConversation {
         Box::pin(async move {
             let mut turn = self.send_prompt("/compact".to_owned(), false).await?;
             while let Some(event) = turn.recv().await {
-                match event {
-                    TurnEvent::Ended(Stop::Failed(error)) => {
-                        let (backend, message) = (BackendId::from(ID), error.message);
-                        return Err(BackendError::Rejected { backend, message });
-                    }
-                    TurnEvent::Ended(Stop::Interrupted | Stop::Done { .. }) => return Ok(()),
-                    _ => {}
+                if let TurnEvent::Ended(Stop::Failed(error)) = event {
+                    let (backend, message) = (BackendId::from(ID), error.message);
+                    return Err(BackendError::Rejected { backend, message });
                 }
             }
             Ok(())
@@ -337,16 +333,16 @@ impl Conversation for ClaudeConversation {
     }
 
     fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
-        Box::pin(self.end())
+        Box::pin((*self).end())
     }
 
     fn rest(self: Box<Self>) -> BoxFuture<'static, ()> {
         Box::pin(async move {
-            let Some(desk) = self.desk.upgrade() else { return self.end().await };
+            let Some(desk) = self.desk.upgrade() else { return (*self).end().await };
             desk.release(&self.held);
             let surplus = {
                 let mut resting = lock(&desk.resting);
-                resting.push(self);
+                resting.push(*self);
                 (resting.len() > RESTING).then(|| resting.remove(0))
             };
             if let Some(longest) = surplus {

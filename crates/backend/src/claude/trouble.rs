@@ -80,7 +80,8 @@ pub(super) fn of_result(result: &TurnResult, before: Option<Trouble>) -> Trouble
 
 /// What a status and the words around it mean. The words decide where the status leaves it open.
 pub(super) fn kind(status: Option<u16>, words: &str, code: &str) -> Kind {
-    let said = format!("{words} {code}").to_lowercase();
+    // A limit of the rate alone is said to be just that, and no more.
+    let said = format!("{words} {code}").to_lowercase().replace("not your usage limit", "");
     let says = |parts: &[&str]| parts.iter().any(|part| said.contains(part));
     if says(&["prompt is too long", "prompt_too_long", "context window", "maximum context"]) {
         return Kind::ContextOverflow;
@@ -107,7 +108,7 @@ pub(super) fn kind(status: Option<u16>, words: &str, code: &str) -> Kind {
     }
 }
 
-/// How programs call it when nobody is at the other end.
+/// How programs call it when nobody is at the other end, or nobody who speaks the language.
 const CONNECTION: &[&str] = &[
     "econnrefused",
     "econnreset",
@@ -120,6 +121,9 @@ const CONNECTION: &[&str] = &[
     "fetch failed",
     "enotfound",
     "server_error",
+    "parse json",
+    "json parse",
+    "malformed response",
     "unknown",
 ];
 
@@ -131,7 +135,7 @@ pub(super) fn words_of(value: &Value) -> String {
             let inner = ["message", "error", "type"].iter().find_map(|key| fields.get(*key));
             inner.map(words_of).unwrap_or_default()
         }
-        _ => String::new(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => String::new(),
     }
 }
 
@@ -144,6 +148,7 @@ mod tests {
         let table = [
             (Some(429), "rate_limit", Kind::RateLimited),
             (Some(429), "You have hit your usage limit", Kind::Quota),
+            (Some(429), "Limiting requests (not your usage limit)", Kind::RateLimited),
             (Some(400), "Your credit balance is too low", Kind::Quota),
             (Some(400), "messages: bad thing", Kind::Rejected),
             (Some(400), "prompt is too long: 5 > 4", Kind::ContextOverflow),
@@ -154,6 +159,8 @@ mod tests {
             (Some(529), "overloaded", Kind::Overloaded),
             (None, "Not logged in · Please run /login", Kind::Login),
             (None, "Unable to connect to API (ECONNREFUSED)", Kind::Unavailable),
+            (None, "API Error: Failed to parse JSON", Kind::Unavailable),
+            (None, "API returned an empty or malformed response (HTTP 200)", Kind::Unavailable),
             (None, "something else", Kind::Rejected),
         ];
         for (status, words, expected) in table {

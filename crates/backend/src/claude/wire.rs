@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Line {
     /// Everything that is neither talk nor a request.
-    System(System),
+    System(Box<System>),
     /// A finished block of what the model says.
     Assistant(Spoken),
     /// A tool's result, or a text that was put into the conversation.
@@ -196,18 +196,46 @@ pub(super) struct Response {
     pub(super) error: Option<Value>,
 }
 
-/// A prompt.
-pub(super) fn user(text: &str, verbatim: bool) -> String {
-    let mut line = json!({
+/// Words for the program, among which it finds commands and files.
+pub(super) fn user(text: &str) -> String {
+    spoken(&json!(text)).to_string()
+}
+
+/// A prompt that is to reach the model as it is; `is_markable` when the program can be told so.
+pub(super) fn prompt(text: &str, is_markable: bool) -> String {
+    if !is_markable {
+        let blocks: Vec<Value> = harmless(text)
+            .into_iter()
+            .map(|part| json!({ "type": "text", "text": part }))
+            .collect();
+        return spoken(&json!(blocks)).to_string();
+    }
+    let mut line = spoken(&json!(text));
+    line["client_composed"] = json!(true);
+    line.to_string()
+}
+
+fn spoken(content: &Value) -> Value {
+    json!({
         "type": "user",
         "uuid": uuid::Uuid::new_v4().to_string(),
-        "message": { "role": "user", "content": text },
+        "message": { "role": "user", "content": content },
         "parent_tool_use_id": null,
-    });
-    if verbatim {
-        line["client_composed"] = json!(true);
-    }
-    line.to_string()
+    })
+}
+
+/// A text in parts of which the last, the only one that the program looks through, is no command
+/// and names no file. To the model, parts without anything between them are one text.
+fn harmless(text: &str) -> Vec<&str> {
+    let names_file = |(_, rest): &(usize, &str)| {
+        rest.chars().nth(1).is_some_and(|next| !next.is_whitespace() && next != '@')
+    };
+    let at = text.match_indices('@').map(|(place, _)| (place, &text[place..]));
+    let file = at.into_iter().rfind(names_file).map(|(place, _)| place);
+    let Some(sign) = file.or(text.starts_with('/').then_some(0)) else { return vec![text] };
+    let rest = text[sign + 1..].trim_start_matches('/');
+    let end = text.len() - rest.len();
+    if rest.trim().is_empty() { vec![text] } else { vec![&text[..end], rest] }
 }
 
 /// Something we want from the program.
@@ -225,4 +253,28 @@ pub(super) fn reply(id: &str, response: &Value) -> String {
 pub(super) fn refuse(id: &str, why: &str) -> String {
     let response = json!({ "subtype": "error", "request_id": id, "error": why });
     json!({ "type": "control_response", "response": response }).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::harmless;
+
+    #[test]
+    fn commands_and_files_are_parted_from_their_signs() {
+        let table: [(&str, &[&str]); 10] = [
+            ("plain / text", &["plain / text"]),
+            ("/help me", &["/", "help me"]),
+            ("//twice", &["//", "twice"]),
+            ("/", &["/"]),
+            ("see @a.txt and @b.txt now", &["see @a.txt and @", "b.txt now"]),
+            ("/x @y", &["/x @", "y"]),
+            ("@/etc/passwd", &["@/", "etc/passwd"]),
+            ("a @ b", &["a @ b"]),
+            ("ends with @", &["ends with @"]),
+            ("@\u{1f980}", &["@", "\u{1f980}"]),
+        ];
+        for (text, parts) in table {
+            assert_eq!(harmless(text), parts);
+        }
+    }
 }

@@ -33,7 +33,8 @@
 //! usage = { input_tokens = 10, output_tokens = 5, cost_usd = 0.01 }
 //! [[turn.do]]
 //! fail = "hang"                        # or exit, garbage, silence, rate_limit, overloaded,
-//!                                      # context_overflow, login
+//!                                      # context_overflow, login, quota, unavailable,
+//!                                      # refused, model_unknown, rejected
 //! ```
 //!
 //! Only what a real program would see decides which turn is played: agent, system prompt,

@@ -159,6 +159,7 @@ impl Player {
 
     async fn fail(&self, how: FailEntry) -> Result<Stop, Stop> {
         let backend = BackendId::from(ID);
+        let message = "as the script says".to_owned();
         Ok(failed(match how {
             FailEntry::Hang => self.wait_for(std::future::pending()).await?,
             FailEntry::Silence => return Ok(Stop::Done { text: String::new() }),
@@ -172,6 +173,11 @@ impl Player {
             FailEntry::Overloaded => BackendError::Overloaded { backend },
             FailEntry::ContextOverflow => BackendError::ContextOverflow { backend },
             FailEntry::Login => BackendError::LoginNeeded { backend },
+            FailEntry::Quota => BackendError::QuotaUsedUp { backend, message },
+            FailEntry::Unavailable => BackendError::Unavailable { backend, message },
+            FailEntry::Refused => BackendError::Refused { backend, message },
+            FailEntry::ModelUnknown => BackendError::ModelUnknown { backend, message },
+            FailEntry::Rejected => BackendError::Rejected { backend, message },
         }))
     }
 

@@ -121,7 +121,7 @@ fn a_mistake_in_the_file_is_named_with_its_place() {
     the embedded script:3:9: unknown key `comand`, expected `command` or `timeout_ms`
     the embedded script:3:7: invalid type: integer `5`, expected a command, or `{ command, timeout_ms }`
     the embedded script:3:22: a cost is a number that is not negative
-    the embedded script:3:8: unknown word `explode`, expected one of `exit`, `hang`, `garbage`, `silence`, `rate_limit`, `overloaded`, `context_overflow`, `login`
+    the embedded script:3:8: unknown word `explode`, expected one of `exit`, `hang`, `garbage`, `silence`, `rate_limit`, `overloaded`, `context_overflow`, `login`, `quota`, `unavailable`, `refused`, `model_unknown`, `rejected`
     the embedded script:3:38: unknown key `lable`, expected `label` or `description`
     ");
 }

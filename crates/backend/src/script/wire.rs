@@ -286,6 +286,11 @@ pub(super) enum FailEntry {
     Overloaded,
     ContextOverflow,
     Login,
+    Quota,
+    Unavailable,
+    Refused,
+    ModelUnknown,
+    Rejected,
 }
 
 /// A path that cannot leave the folder it is joined to.

@@ -9,6 +9,7 @@ mod model_client;
 mod model_scripts;
 mod oracle;
 mod oracle_graphs;
+#[cfg(test)]
 mod real_agents;
 mod runner;
 mod runner_batches;

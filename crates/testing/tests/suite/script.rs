@@ -40,11 +40,37 @@ fn script(scenario: &Scenario) -> Value {
             { "run": Scenario::FAILING },
             say,
         ]),
+        Scenario::Much => json!([
+            { "write": { "path": Scenario::FILE, "text": Scenario::large_content() } },
+            { "run": Scenario::PRINTS_MUCH },
+            say,
+        ]),
         Scenario::Command { command } => json!([{ "run": command }]),
         Scenario::Question => {
             let options = Scenario::OPTIONS.map(|label| json!({ "label": label }));
             let ask = json!({ "question": Scenario::QUESTION, "options": options });
             json!([{ "ask": ask }, { "say": "So it is {answer}." }])
+        }
+        Scenario::Questions => {
+            let options = Scenario::OPTIONS.map(|label| json!({ "label": label }));
+            let ask = json!({ "question": Scenario::QUESTION, "options": options });
+            let mut other = json!({ "question": Scenario::OTHER_QUESTION, "options": options });
+            other["multi_select"] = json!(true);
+            other["free_text"] = json!(true);
+            let say = json!({ "say": "So it is {answer}." });
+            json!([{ "ask": ask }, say, { "ask": other }, say])
+        }
+        Scenario::Models => {
+            return json!({ "turn": [
+                { "model": Scenario::MODEL, "do": [say] },
+                { "model": Scenario::OTHER_MODEL, "do": [{ "say": Scenario::OTHER_TEXT }] },
+            ] });
+        }
+        Scenario::FailureThenText(failure) => {
+            return json!({ "turn": [
+                { "prompt": [Scenario::ALPHA], "do": [{ "fail": word(*failure) }] },
+                { "prompt": [Scenario::BETA], "do": [say] },
+            ] });
         }
         Scenario::Two => {
             return json!({ "turn": [
@@ -65,6 +91,11 @@ fn word(failure: Failure) -> &'static str {
         Failure::Overloaded => "overloaded",
         Failure::ContextOverflow => "context_overflow",
         Failure::Login => "login",
+        Failure::Quota => "quota",
+        Failure::Unavailable => "unavailable",
+        Failure::Refused => "refused",
+        Failure::ModelUnknown => "model_unknown",
+        Failure::Rejected => "rejected",
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use atomic_backend::{Backend, Conversation, OpenRequest, Turn};
-use atomic_event::{ConversationId, Question, QuestionId, Report, Stop, ToolUse};
+use atomic_event::{ConversationId, Question, QuestionId, Report, Stop, ToolCall, ToolUse};
 use atomic_event::{TurnEvent, Usage};
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -13,8 +13,8 @@ use tokio::time::timeout;
 /// Longer than anything here takes; a backend that hangs fails instead of holding up the suite.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What marks the processes of a conversation.
-pub(super) const MARKER: &str = "conformance/step#1/1";
+/// What marks the processes of a conversation, unless a check says otherwise.
+pub const MARKER: &str = "conformance/step#1/1";
 
 /// A conversation in a folder of its own.
 pub(super) struct Open {
@@ -30,7 +30,8 @@ pub(super) async fn open(backend: &dyn Backend) -> Open {
     Open { conversation: conversation.expect("a new conversation opens"), workspace }
 }
 
-pub(super) fn request(workspace: &Path, resume: Option<ConversationId>) -> OpenRequest {
+/// A conversation as most checks want it.
+pub fn request(workspace: &Path, resume: Option<ConversationId>) -> OpenRequest {
     OpenRequest {
         system_prompt: "You are part of a test.".to_owned(),
         resume,
@@ -42,13 +43,12 @@ pub(super) fn request(workspace: &Path, resume: Option<ConversationId>) -> OpenR
 impl Open {
     /// Sends a prompt that must be taken.
     pub(super) async fn send(&self, prompt: &str) -> Listener {
-        let sent = in_time("sending", self.conversation.send(prompt.to_owned())).await;
-        Listener { turn: sent.expect("a prompt is taken"), heard: Heard::default() }
+        send(self.conversation.as_ref(), prompt).await
     }
 
     /// Sends a prompt and listens to the end.
     pub(super) async fn exchange(&self, prompt: &str) -> (Heard, Stop) {
-        self.send(prompt).await.until_end().await
+        exchange(self.conversation.as_ref(), prompt).await
     }
 
     /// Ends the conversation.
@@ -57,25 +57,46 @@ impl Open {
     }
 }
 
+/// Sends a prompt that must be taken.
+pub async fn send(conversation: &dyn Conversation, prompt: &str) -> Listener {
+    let sent = in_time("sending", conversation.send(prompt.to_owned())).await;
+    Listener { turn: sent.expect("a prompt is taken"), heard: Heard::default() }
+}
+
+/// Sends a prompt and listens to the end.
+pub async fn exchange(conversation: &dyn Conversation, prompt: &str) -> (Heard, Stop) {
+    send(conversation, prompt).await.until_end().await
+}
+
 /// What a turn reported so far.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
-    pub(super) typed: Vec<String>,
-    pub(super) said: Vec<String>,
-    pub(super) tools: Vec<ToolUse>,
-    pub(super) spent: Vec<Usage>,
-    pub(super) others: Vec<Report>,
+pub struct Heard {
+    /// The pieces of its texts.
+    pub typed: Vec<String>,
+    /// The pieces of what it thought.
+    pub thought: Vec<String>,
+    /// Its finished texts.
+    pub said: Vec<String>,
+    /// The tools it began to use.
+    pub began: Vec<ToolCall>,
+    /// The tools that came back.
+    pub tools: Vec<ToolUse>,
+    /// What it spent.
+    pub spent: Vec<Usage>,
+    /// Everything else.
+    pub others: Vec<Report>,
 }
 
 /// Listens to a turn.
-pub(super) struct Listener {
+#[derive(Debug)]
+pub struct Listener {
     turn: Turn,
     heard: Heard,
 }
 
 impl Listener {
     /// Listens until the first text.
-    pub(super) async fn until_typed(&mut self) {
+    pub async fn until_typed(&mut self) {
         while self.heard.typed.is_empty() {
             match self.next().await {
                 Next::Went => {}
@@ -85,7 +106,7 @@ impl Listener {
     }
 
     /// Listens until a question is asked.
-    pub(super) async fn until_asked(&mut self) -> (QuestionId, Question) {
+    pub async fn until_asked(&mut self) -> (QuestionId, Question) {
         loop {
             match self.next().await {
                 Next::Went => {}
@@ -95,8 +116,24 @@ impl Listener {
         }
     }
 
+    /// Listens until the provider is said to be in trouble; returns the kind.
+    pub async fn until_waited(&mut self) -> String {
+        loop {
+            let code = |report: &Report| {
+                if let Report::Waited(wait) = report { Some(wait.code.clone()) } else { None }
+            };
+            if let Some(code) = self.heard.others.iter().find_map(code) {
+                return code;
+            }
+            match self.next().await {
+                Next::Went => {}
+                other @ (Next::Asked(..) | Next::Ended(_)) => panic!("{other:?} before any wait"),
+            }
+        }
+    }
+
     /// Listens to the end, which must come once and be followed by nothing.
-    pub(super) async fn until_end(mut self) -> (Heard, Stop) {
+    pub async fn until_end(mut self) -> (Heard, Stop) {
         loop {
             match self.next().await {
                 Next::Went => {}
@@ -114,7 +151,8 @@ impl Listener {
         let event = in_time("listening", self.turn.recv()).await;
         match event.unwrap_or_else(|| panic!("no end after {:?}", self.heard)) {
             TurnEvent::Typed { text } => self.heard.typed.push(text),
-            TurnEvent::Thought { .. } | TurnEvent::ToolBegan(_) => {}
+            TurnEvent::Thought { text } => self.heard.thought.push(text),
+            TurnEvent::ToolBegan(call) => self.heard.began.push(call),
             TurnEvent::Reported(Report::Said { text }) => self.heard.said.push(text),
             TurnEvent::Reported(Report::ToolUsed(tool)) => self.heard.tools.push(tool),
             TurnEvent::Reported(Report::Spent(usage)) => self.heard.spent.push(usage),
@@ -135,6 +173,6 @@ enum Next {
 }
 
 /// Waits, but not for ever.
-pub(super) async fn in_time<T>(what: &str, awaited: impl Future<Output = T>) -> T {
+pub async fn in_time<T>(what: &str, awaited: impl Future<Output = T>) -> T {
     timeout(PATIENCE, awaited).await.unwrap_or_else(|_| panic!("{what} took over {PATIENCE:?}"))
 }

@@ -4,6 +4,7 @@
 //! does that, with a script or with a real program and a scripted model. One line,
 //! [`backend_conformance!`](crate::backend_conformance), makes a test of every check.
 
+mod going_on;
 mod hearing;
 mod nonce;
 mod scenario;
@@ -12,6 +13,8 @@ mod talking;
 
 use atomic_backend::Backend;
 
+pub use going_on::*;
+pub use hearing::{Heard, Listener, MARKER, exchange, in_time, request, send};
 pub use scenario::{Failure, Scenario};
 pub use stopping::*;
 pub use talking::*;
@@ -29,12 +32,18 @@ macro_rules! backend_conformance {
             text_is_streamed_and_kept
             silence_is_an_empty_text
             tools_are_reported
+            much_is_written_and_printed
             usage_is_reported
             a_question_is_asked_and_the_answer_goes_on
+            several_questions_are_asked_one_after_the_other
             a_second_prompt_during_a_turn_is_refused
             a_conversation_is_continued_by_its_id
             an_unknown_conversation_is_gone
             failures_are_told_apart
+            a_failed_turn_is_followed_by_another
+            a_conversation_that_rested_goes_on
+            a_summarised_conversation_goes_on
+            the_model_is_chosen_and_changed
             two_conversations_at_once_do_not_mix
             interrupting_nothing_does_nothing
             a_text_is_interrupted

@@ -1,12 +1,15 @@
 //! Checks of what is said, done and asked.
 #![expect(clippy::expect_used, clippy::panic, reason = "a check that fails panics")]
 
+use std::future::poll_fn;
+use std::task::Poll;
+
 use atomic_event::{Answer, ConversationId, QuestionId, Stop};
 
 use super::hearing::{Open, in_time, open, request};
 use super::{Failure, Scenario, Stage};
 
-fn done(text: &str) -> Stop {
+pub(super) fn done(text: &str) -> Stop {
     Stop::Done { text: text.to_owned() }
 }
 
@@ -55,6 +58,18 @@ pub async fn tools_are_reported(stage: Stage<'_>) {
     assert_eq!(went(Scenario::FAILING), Some((false, false)), "{:?}", heard.tools);
 }
 
+/// Neither a large file nor a large output holds anything up.
+pub async fn much_is_written_and_printed(stage: Stage<'_>) {
+    let open = open(stage(&Scenario::Much).as_ref()).await;
+    let (heard, stop) = open.exchange("go").await;
+    assert_eq!(stop, done(Scenario::TEXT));
+    let made = std::fs::read_to_string(open.workspace.path().join(Scenario::FILE));
+    assert!(made.is_ok_and(|made| made == Scenario::large_content()), "the whole file is there");
+    let went: Vec<bool> = heard.tools.iter().map(|tool| tool.ok).collect();
+    assert_eq!(went, [true, true], "{:?}", heard.tools);
+    assert!(heard.tools.iter().all(|tool| tool.summary.len() < 1_000), "summaries are short");
+}
+
 /// Tokens are counted, and money exactly when the backend says that it knows it.
 pub async fn usage_is_reported(stage: Stage<'_>) {
     let backend = stage(&Scenario::Text);
@@ -86,9 +101,44 @@ pub async fn a_question_is_asked_and_the_answer_goes_on(stage: Stage<'_>) {
 }
 
 async fn answer(open: &Open, question: QuestionId) -> Result<(), &'static str> {
-    let answer = Answer { chosen: vec![Scenario::OPTIONS[1].to_owned()] };
+    answer_with(open, question, &[Scenario::OPTIONS[1]]).await
+}
+
+async fn answer_with(
+    open: &Open,
+    question: QuestionId,
+    chosen: &[&str],
+) -> Result<(), &'static str> {
+    let answer = Answer { chosen: chosen.iter().map(|text| (*text).to_owned()).collect() };
     let answered = in_time("answering", open.conversation.answer(question, answer)).await;
     answered.map_err(|error| error.code())
+}
+
+/// Questions come one at a time; several options can be chosen, or none of them.
+pub async fn several_questions_are_asked_one_after_the_other(stage: Stage<'_>) {
+    let several = Scenario::OPTIONS.join(", ");
+    for (given, expected) in [(&Scenario::OPTIONS[..], several.as_str()), (&["round"], "round")] {
+        let open = open(stage(&Scenario::Questions).as_ref()).await;
+        let mut listener = open.send("go").await;
+        let (first, question) = listener.until_asked().await;
+        assert_eq!(
+            (question.question.as_str(), question.multi_select),
+            (Scenario::QUESTION, false)
+        );
+        assert_eq!(answer(&open, first.clone()).await, Ok(()));
+
+        let (second, question) = listener.until_asked().await;
+        assert_ne!(first, second);
+        assert_eq!(question.question, Scenario::OTHER_QUESTION);
+        assert!(question.multi_select && question.free_text, "{question:?}");
+        assert_eq!(answer(&open, first).await, Err("misused"));
+        assert_eq!(answer_with(&open, second, given).await, Ok(()));
+
+        let (heard, stop) = listener.until_end().await;
+        assert!(matches!(stop, Stop::Done { .. }), "{stop:?}");
+        let said = heard.said.concat();
+        assert!(said.contains(Scenario::OPTIONS[1]) && said.contains(expected), "{said:?}");
+    }
 }
 
 /// One turn at a time; the turn under way does not notice, and afterwards there may be another.
@@ -134,13 +184,23 @@ pub async fn an_unknown_conversation_is_gone(stage: Stage<'_>) {
 
 /// Each way to fail has its own code, and the message names the backend.
 pub async fn failures_are_told_apart(stage: Stage<'_>) {
-    for failure in Failure::ALL {
-        let backend = stage(&Scenario::Failure(failure));
-        let (_, stop) = open(backend.as_ref()).await.exchange("go").await;
-        let Stop::Failed(error) = stop else { panic!("{failure:?}: {stop:?}") };
-        assert_eq!(error.code, failure.code());
-        assert!(error.message.contains(backend.id().as_str()), "{failure:?}: {}", error.message);
+    // Some at a time: a program may have to lose patience with its provider first.
+    for some in Failure::ALL.chunks(6) {
+        let mut failing: Vec<_> = some.iter().map(|one| Box::pin(fails(stage, *one))).collect();
+        poll_fn(|context| {
+            failing.retain_mut(|one| one.as_mut().poll(context).is_pending());
+            if failing.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
     }
+}
+
+async fn fails(stage: Stage<'_>, failure: Failure) {
+    let backend = stage(&Scenario::Failure(failure));
+    let (_, stop) = open(backend.as_ref()).await.exchange("go").await;
+    let Stop::Failed(error) = stop else { panic!("{failure:?}: {stop:?}") };
+    assert_eq!(error.code, failure.code(), "{failure:?}: {}", error.message);
+    assert!(error.message.contains(backend.id().as_str()), "{failure:?}: {}", error.message);
 }
 
 /// What is said in one conversation is not heard in another.

@@ -10,7 +10,7 @@ use atomic_backend::guard::Guard;
 use atomic_testing::agents::{CLAUDE, ClaudeHome, OLDER_CLAUDE, program};
 use atomic_testing::conformance::backend::{Failure, Scenario};
 use atomic_testing::model::{Action, ApiError, Ending, ModelServer, Reply, Script, Turn};
-use serde_json::json;
+use serde_json::{Value, json};
 
 mod newer {
     use atomic_testing::backend_conformance;
@@ -64,18 +64,35 @@ fn script(scenario: &Scenario) -> Script {
             ))
             .reply(shell(Scenario::FAILING))
             .reply(say()),
+        Scenario::Much => turn
+            .reply(Reply::call(
+                "Write",
+                json!({ "file_path": Scenario::FILE, "content": Scenario::large_content() }),
+            ))
+            .reply(shell(Scenario::PRINTS_MUCH))
+            .reply(say()),
         Scenario::Command { command } => turn.reply(shell(command)).reply(say()),
         Scenario::Question => {
-            let options =
-                Scenario::OPTIONS.map(|label| json!({ "label": label, "description": label }));
-            let question = json!({
-                "question": Scenario::QUESTION,
-                "header": "Colour",
-                "multiSelect": false,
-                "options": options,
-            });
-            turn.reply(Reply::call("AskUserQuestion", json!({ "questions": [question] })))
+            let input = json!({ "questions": [question(Scenario::QUESTION, false)] });
+            turn.reply(Reply::call("AskUserQuestion", input))
                 .reply(Reply::say("The answer is: {result}"))
+        }
+        Scenario::Questions => {
+            let first = question(Scenario::QUESTION, false);
+            let input = json!({ "questions": [first, question(Scenario::OTHER_QUESTION, true)] });
+            turn.reply(Reply::call("AskUserQuestion", input))
+                .reply(Reply::say("The answers are: {result}"))
+        }
+        Scenario::Models => {
+            let model = |name: &str| Turn { model: Some(name.to_owned()), ..Turn::default() };
+            return Script::new()
+                .with(model(Scenario::MODEL).reply(say()))
+                .with(model(Scenario::OTHER_MODEL).reply(Reply::say(Scenario::OTHER_TEXT)));
+        }
+        Scenario::FailureThenText(failure) => {
+            // Two prompts without an answer between them are one to the model.
+            let texts = Turn::default().user(Scenario::BETA).reply(say());
+            return Script::new().with(texts).with(Turn::default().reply(failing(*failure)));
         }
         Scenario::Two => {
             return Script::new().with(Turn::default().user(Scenario::ALPHA).reply(say())).with(
@@ -88,6 +105,16 @@ fn script(scenario: &Scenario) -> Script {
         Scenario::Failure(failure) => turn.reply(failing(*failure)),
     };
     Script::new().with(turn)
+}
+
+fn question(text: &str, multi_select: bool) -> Value {
+    let options = Scenario::OPTIONS.map(|label| json!({ "label": label, "description": label }));
+    json!({
+        "question": text,
+        "header": "Choice",
+        "multiSelect": multi_select,
+        "options": options,
+    })
 }
 
 /// A reply that makes the turn fail. What the provider cannot bring about, a tool does: it ends the
@@ -111,5 +138,10 @@ fn failing(failure: Failure) -> Reply {
             error(400, Some("prompt is too long: 250000 tokens > 200000 maximum"))
         }
         Failure::Login => error(401, None),
+        Failure::Quota => error(400, Some("Your credit balance is too low to access the API.")),
+        Failure::Unavailable => error(500, None),
+        Failure::Refused => Reply { stop: Some("refusal".to_owned()), ..Reply::default() },
+        Failure::ModelUnknown => error(404, None),
+        Failure::Rejected => error(400, None),
     }
 }

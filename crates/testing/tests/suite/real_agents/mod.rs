@@ -1,6 +1,12 @@
 //! The real agent programs, from the folder that `cargo xtask agents` prints.
 
 mod claude;
+mod claude_chaos;
+mod claude_errors;
+mod claude_life;
+mod claude_tools;
+mod claude_words;
+mod stand;
 
 use std::process::Command;
 

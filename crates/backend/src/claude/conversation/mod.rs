@@ -1,12 +1,13 @@
 //! One conversation: a task that owns the program, and the handle others hold.
 
+mod start;
+mod turn;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use atomic_event::{
-    Answer, BackendId, ConversationId, Question, QuestionId, StepError, Stop, TurnEvent,
-};
+use atomic_event::{Answer, BackendId, ConversationId, Question, QuestionId, Stop, TurnEvent};
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
@@ -19,6 +20,8 @@ use super::trouble::{Kind, Trouble};
 use super::wire;
 use crate::guard::Guard;
 use crate::{BackendError, Turn};
+use start::{Known, exited, garbled};
+use turn::{Asking, CurrentTurn, at, closed, is_end, room};
 
 /// How many events may wait for a slow receiver, and how many more for room there.
 const EVENTS: usize = 64;
@@ -26,9 +29,6 @@ const OUTBOX: usize = 256;
 
 /// How long an interrupted turn may take to end by itself.
 const INTERRUPTED: Duration = Duration::from_secs(2);
-
-/// How long the program may take until it is ready; many at once on a small machine take long.
-const READY: Duration = Duration::from_secs(120);
 
 /// The conversation's id, which the program may change.
 pub(super) type SharedId = Arc<Mutex<ConversationId>>;
@@ -67,52 +67,7 @@ pub(super) struct Talk {
     asked: Vec<(String, oneshot::Sender<Result<Value, String>>)>,
     /// How many requests we have made.
     requests: u64,
-    /// Whether the program knows the conversation, and so can continue it.
-    is_known: bool,
-}
-
-/// The turn under way.
-struct CurrentTurn {
-    events: mpsc::Sender<TurnEvent>,
-    /// Room for the end, set aside at the beginning, so that not reading cannot hold it up.
-    room_for_end: mpsc::OwnedPermit<TurnEvent>,
-    question: Option<Asking>,
-    /// By when it has to end, when it was interrupted.
-    interrupted: Option<Instant>,
-    /// What to report in place of the interruption.
-    failure: Option<StepError>,
-    /// Until when the program may try again, and why it does.
-    trouble: Option<(Instant, Trouble)>,
-}
-
-/// Questions of one call, put to the user one after the other.
-struct Asking {
-    request: String,
-    input: Value,
-    questions: Vec<Question>,
-    answers: Vec<Answer>,
-}
-
-impl Asking {
-    fn id(&self) -> QuestionId {
-        QuestionId::from(format!("{}/{}", self.request, self.answers.len()))
-    }
-
-    fn event(&self) -> Option<TurnEvent> {
-        let question = self.questions.get(self.answers.len())?.clone();
-        Some(TurnEvent::Asked { id: self.id(), question })
-    }
-
-    /// The call's input with the answers in it.
-    fn answered(&self) -> Value {
-        let pairs = self.questions.iter().zip(&self.answers);
-        let answers: serde_json::Map<String, Value> = pairs
-            .map(|(question, answer)| (question.question.clone(), json!(answer.text())))
-            .collect();
-        let mut input = self.input.clone();
-        input["answers"] = Value::Object(answers);
-        json!({ "behavior": "allow", "updatedInput": input })
-    }
+    known: Known,
 }
 
 /// What wakes the task up.
@@ -144,7 +99,7 @@ impl Talk {
             outbox: VecDeque::new(),
             asked: vec![],
             requests: 0,
-            is_known: resume,
+            known: if resume { Known::Yes } else { Known::No },
         };
         let ready = talk.launch().await?;
         tokio::spawn(talk.run());
@@ -153,64 +108,6 @@ impl Talk {
 
     fn current_id(&self) -> ConversationId {
         self.id.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Starts the program and waits until it is ready; returns what it says about itself.
-    async fn launch(&mut self) -> Result<Value, BackendError> {
-        let starts = Arc::clone(&self.shared.starts);
-        let _place = starts.acquire().await;
-        let job = self.launch.job(&self.current_id(), self.is_known);
-        let started = Process::start(&self.shared.guard, &job);
-        self.process =
-            Some(started.map_err(|error| BackendError::Misconfigured(error.to_string()))?);
-        self.decoder = Decoder::default();
-        let wish = self.launch.initialize();
-        let request = self.request(&wish).await;
-        let ready = async {
-            loop {
-                let Some(line) = self.line().await else {
-                    return Err(self.why_not_ready(None).await);
-                };
-                for heard in self.decoder.line(&line) {
-                    match heard {
-                        Heard::Replied { request: answered, response } if answered == request => {
-                            return response.map_err(BackendError::Misconfigured);
-                        }
-                        Heard::Ended(Stop::Failed(error)) => {
-                            return Err(self.why_not_ready(Some(error)).await);
-                        }
-                        Heard::Garbled => return Err(garbled(&line)),
-                        other => self.serve(other).await,
-                    }
-                }
-            }
-        };
-        match tokio::time::timeout(READY, ready).await {
-            Ok(ready) => ready,
-            Err(_) => Err(BackendError::Exited {
-                backend: BackendId::from(ID),
-                status: format!("it was not ready after {} s", READY.as_secs()),
-            }),
-        }
-    }
-
-    async fn why_not_ready(&mut self, said: Option<StepError>) -> BackendError {
-        let Some(process) = self.process.take() else {
-            return BackendError::Misconfigured("the program was not started".to_owned());
-        };
-        let exit = process.exit().await;
-        let gone = said.as_ref().is_some_and(|error| error.code == Kind::ConversationGone.code())
-            || exit.complaint.contains("No conversation found");
-        if gone {
-            let conversation = self.current_id();
-            return BackendError::ConversationGone { backend: BackendId::from(ID), conversation };
-        }
-        if matches!(exit.code, Some(126 | 127)) {
-            let program = self.launch.program.clone();
-            return BackendError::NotInstalled { backend: BackendId::from(ID), program };
-        }
-        let said = said.map(|error| error.message).filter(|text| !text.is_empty());
-        exited(&Exit { complaint: said.unwrap_or(exit.complaint.clone()), ..exit })
     }
 
     /// Talks until the conversation is closed or nobody holds it any more.
@@ -300,13 +197,12 @@ impl Talk {
         }
         self.awake().await?;
         self.decoder.begin_turn();
-        let knows = self.launch.knows_literal_prompts();
-        // Older programs take what begins with a slash for a command of theirs.
-        let is_command = literally && !knows && prompt.starts_with('/');
-        let prompt = if is_command { format!(" {prompt}") } else { prompt.to_owned() };
-        let line = wire::user(&prompt, literally && knows);
+        let is_markable = self.launch.knows_literal_prompts();
+        let line = if literally { wire::prompt(prompt, is_markable) } else { wire::user(prompt) };
         self.write(&line).await;
-        self.is_known = true;
+        if self.known == Known::No {
+            self.known = Known::Perhaps;
+        }
         let (events, turn) = mpsc::channel(EVENTS);
         let Ok(room_for_end) = events.clone().try_reserve_owned() else {
             return Err(misused("there is no room for the turn's events"));
@@ -315,6 +211,7 @@ impl Talk {
         self.turn = Some(CurrentTurn {
             events,
             room_for_end,
+            unheard: Some(line),
             question: None,
             interrupted: None,
             failure: None,
@@ -380,16 +277,17 @@ impl Talk {
     }
 
     async fn hear(&mut self, line: &str) {
+        if let Some(turn) = &mut self.turn {
+            turn.unheard = None;
+        }
         for heard in self.decoder.line(line) {
-            match heard {
-                Heard::Ended(stop) => self.finish(stop),
-                Heard::Garbled => {
-                    if let Some(process) = self.process.take() {
-                        process.kill().await;
-                    }
-                    self.finish(Stop::Failed(garbled(line).into()));
+            if heard == Heard::Garbled {
+                if let Some(process) = self.process.take() {
+                    process.kill().await;
                 }
-                other => self.serve(other).await,
+                self.finish(Stop::Failed(garbled(line).into()));
+            } else {
+                self.serve(heard).await;
             }
         }
     }
@@ -447,7 +345,11 @@ impl Talk {
                     turn.trouble = None;
                 }
             }
-            Heard::Ended(_) | Heard::Garbled => {}
+            Heard::Ended(stop) => {
+                self.known = Known::Yes;
+                self.finish(stop);
+            }
+            Heard::Garbled => {}
         }
     }
 
@@ -492,9 +394,24 @@ impl Talk {
         for (_, reply) in self.asked.drain(..) {
             let _ = reply.send(Err("the program has ended".to_owned()));
         }
-        if !self.outbox.iter().any(is_end) {
-            self.finish(Stop::Failed(exited(&exit).into()));
+        if self.outbox.iter().any(is_end) {
+            return;
         }
+        let error = match self.unheard() {
+            // It had ended before, and we did not know when we sent the prompt.
+            Some(prompt) => match self.launch().await {
+                Ok(_) => return self.write(&prompt).await,
+                Err(error) => error,
+            },
+            None => exited(&exit),
+        };
+        self.finish(Stop::Failed(error.into()));
+    }
+
+    /// The prompt of a turn of which the program cannot have done anything.
+    fn unheard(&mut self) -> Option<String> {
+        let turn = self.turn.as_mut().filter(|turn| turn.interrupted.is_none())?;
+        turn.unheard.take()
     }
 
     async fn end(&mut self) {
@@ -531,41 +448,6 @@ impl Talk {
     }
 }
 
-impl CurrentTurn {
-    fn deadline(&self) -> Option<Instant> {
-        self.interrupted.or(self.trouble.as_ref().map(|(until, _)| *until))
-    }
-}
-
-/// Gives the receiver the next event, once it has room. With the end of the turn the turn is over,
-/// before anybody can know: whoever sees the end may send the next prompt at once.
-async fn room(
-    events: Option<&mpsc::Sender<TurnEvent>>,
-    outbox: &mut VecDeque<TurnEvent>,
-    turn: &mut Option<CurrentTurn>,
-) {
-    let Some(events) = events else { return std::future::pending().await };
-    if outbox.front().is_some_and(is_end) {
-        let ended = turn.take().zip(outbox.pop_front());
-        outbox.clear();
-        if let Some((turn, end)) = ended {
-            turn.room_for_end.send(end);
-        }
-        return;
-    }
-    let Ok(place) = events.reserve().await else { return };
-    if let Some(event) = outbox.pop_front() {
-        place.send(event);
-    }
-}
-
-async fn closed(events: Option<&mpsc::Sender<TurnEvent>>) {
-    match events {
-        Some(events) => events.closed().await,
-        None => std::future::pending().await,
-    }
-}
-
 async fn next_line(process: &mut Option<Process>) -> Option<String> {
     match process {
         Some(process) => process.line().await,
@@ -573,29 +455,6 @@ async fn next_line(process: &mut Option<Process>) -> Option<String> {
     }
 }
 
-async fn at(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => std::future::pending().await,
-    }
-}
-
-fn is_end(event: &TurnEvent) -> bool {
-    matches!(event, TurnEvent::Ended(_))
-}
-
 pub(super) fn misused(problem: &str) -> BackendError {
     BackendError::Misused { backend: BackendId::from(ID), problem: problem.to_owned() }
-}
-
-fn exited(exit: &Exit) -> BackendError {
-    let mut status = exit.status.clone();
-    if !exit.complaint.is_empty() {
-        status = format!("{status}: {}", super::decode::shorten(&exit.complaint));
-    }
-    BackendError::Exited { backend: BackendId::from(ID), status }
-}
-
-fn garbled(line: &str) -> BackendError {
-    BackendError::Garbled { backend: BackendId::from(ID), line: super::decode::shorten(line) }
 }

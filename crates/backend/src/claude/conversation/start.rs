@@ -1,0 +1,109 @@
+//! Starting the program, for the first time and again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use atomic_event::{BackendId, StepError, Stop};
+use serde_json::Value;
+
+use super::{Decoder, Exit, Heard, ID, Kind, Process, Talk};
+use crate::BackendError;
+use crate::claude::decode::shorten;
+
+/// How long the program may take until it is ready; many at once on a small machine take long.
+const READY: Duration = Duration::from_secs(120);
+
+/// Whether the program has kept the conversation, and so can continue it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Known {
+    No,
+    /// It was told something, and may have ended before it kept it.
+    Perhaps,
+    Yes,
+}
+
+impl Talk {
+    /// Starts the program and waits until it is ready; returns what it says about itself.
+    pub(super) async fn launch(&mut self) -> Result<Value, BackendError> {
+        let ready = self.launch_once().await;
+        if self.known == Known::Perhaps
+            && matches!(ready, Err(BackendError::ConversationGone { .. }))
+        {
+            // It ended before it had kept anything of the first turn: there is nothing to lose.
+            self.known = Known::No;
+            return self.launch_once().await;
+        }
+        ready
+    }
+
+    async fn launch_once(&mut self) -> Result<Value, BackendError> {
+        let starts = Arc::clone(&self.shared.starts);
+        let _place = starts.acquire().await;
+        let job = self.launch.job(&self.current_id(), self.known != Known::No);
+        let started = Process::start(&self.shared.guard, &job);
+        self.process =
+            Some(started.map_err(|error| BackendError::Misconfigured(error.to_string()))?);
+        self.decoder = Decoder::default();
+        let wish = self.launch.initialize();
+        let request = self.request(&wish).await;
+        let ready = async {
+            loop {
+                let Some(line) = self.line().await else {
+                    return Err(self.why_not_ready(None).await);
+                };
+                for heard in self.decoder.line(&line) {
+                    if let Heard::Replied { request: answered, response } = &heard
+                        && *answered == request
+                    {
+                        return response.clone().map_err(BackendError::Misconfigured);
+                    }
+                    if let Heard::Ended(Stop::Failed(error)) = heard {
+                        return Err(self.why_not_ready(Some(error)).await);
+                    }
+                    if heard == Heard::Garbled {
+                        return Err(garbled(&line));
+                    }
+                    self.serve(heard).await;
+                }
+            }
+        };
+        match tokio::time::timeout(READY, ready).await {
+            Ok(ready) => ready,
+            Err(_) => Err(BackendError::Exited {
+                backend: BackendId::from(ID),
+                status: format!("it was not ready after {} s", READY.as_secs()),
+            }),
+        }
+    }
+
+    async fn why_not_ready(&mut self, said: Option<StepError>) -> BackendError {
+        let Some(process) = self.process.take() else {
+            return BackendError::Misconfigured("the program was not started".to_owned());
+        };
+        let exit = process.exit().await;
+        let gone = said.as_ref().is_some_and(|error| error.code == Kind::ConversationGone.code())
+            || exit.complaint.contains("No conversation found");
+        if gone {
+            let conversation = self.current_id();
+            return BackendError::ConversationGone { backend: BackendId::from(ID), conversation };
+        }
+        if matches!(exit.code, Some(126 | 127)) {
+            let program = self.launch.program.clone();
+            return BackendError::NotInstalled { backend: BackendId::from(ID), program };
+        }
+        let said = said.map(|error| error.message).filter(|text| !text.is_empty());
+        exited(&Exit { complaint: said.unwrap_or(exit.complaint.clone()), ..exit })
+    }
+}
+
+pub(super) fn exited(exit: &Exit) -> BackendError {
+    let mut status = exit.status.clone();
+    if !exit.complaint.is_empty() {
+        status = format!("{status}: {}", shorten(&exit.complaint));
+    }
+    BackendError::Exited { backend: BackendId::from(ID), status }
+}
+
+pub(super) fn garbled(line: &str) -> BackendError {
+    BackendError::Garbled { backend: BackendId::from(ID), line: shorten(line) }
+}

@@ -1,0 +1,162 @@
+//! How long Claude Code's processes and conversations live, and what they cost.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use atomic_backend::claude::ClaudeConfig;
+use atomic_backend::{Backend as _, Conversation, OpenRequest};
+use atomic_event::Usage;
+use atomic_testing::agents::CLAUDE;
+use atomic_testing::conformance::backend::{Heard, exchange, in_time};
+use atomic_testing::model::{self, Reply, Script, Turn};
+
+use super::stand::{Stand, backend, config, in_both_versions, text};
+
+in_both_versions! {
+    a_conversation_that_rests_keeps_its_process
+    a_conversation_is_held_once
+    what_was_spent_is_counted_once
+}
+
+fn saying(text: &str) -> Script {
+    Script::new().with(Turn::default().reply(Reply::say(text)))
+}
+
+async fn rest(conversation: Box<dyn Conversation>) {
+    in_time("resting", conversation.rest()).await;
+}
+
+async fn a_conversation_that_rests_keeps_its_process(version: &str) {
+    let stand = Stand::new(version, saying("Yes."));
+    let conversation = stand.open(stand.request()).await;
+    exchange(conversation.as_ref(), "one").await;
+    let (id, process) = (conversation.id(), stand.process());
+    rest(conversation).await;
+    assert_eq!(stand.process(), process);
+
+    let conversation = stand.open(stand.resume(id.clone())).await;
+    assert_eq!(text(exchange(conversation.as_ref(), "two").await.1), "Yes.");
+    assert_eq!(stand.process(), process, "the same process goes on");
+    rest(conversation).await;
+
+    let system_prompt = "You are somebody else.".to_owned();
+    let request = OpenRequest { system_prompt, ..stand.resume(id.clone()) };
+    let conversation = stand.open(request).await;
+    assert_eq!(conversation.id(), id);
+    assert_eq!(text(exchange(conversation.as_ref(), "three").await.1), "Yes.");
+    assert_ne!(stand.process(), process, "somebody else is another process");
+    let body = stand.asked("three").body.to_string();
+    assert!(body.contains("You are somebody else.") && body.contains("two"), "{body}");
+    assert!(!body.contains("You are part of a test."), "{body}");
+    rest(conversation).await;
+    assert_eq!(stand.processes().len(), 1);
+
+    in_time("ending what rests", stand.backend.end_resting()).await;
+    assert!(stand.processes().is_empty());
+}
+
+async fn a_conversation_is_held_once(version: &str) {
+    let stand = Stand::new(version, saying("Yes."));
+    let conversation = stand.open(stand.request()).await;
+    exchange(conversation.as_ref(), "one").await;
+    let id = conversation.id();
+    let second = stand.try_open(stand.resume(id.clone())).await;
+    let error = second.map(drop).unwrap_err();
+    assert_eq!(error.code(), "misused");
+    assert!(error.to_string().contains("is open already"), "{error}");
+    assert_eq!(text(exchange(conversation.as_ref(), "two").await.1), "Yes.");
+    assert_eq!(stand.processes().len(), 1);
+    in_time("closing", conversation.close()).await;
+    assert!(stand.processes().is_empty());
+    let conversation = stand.open(stand.resume(id)).await;
+    assert_eq!(text(exchange(conversation.as_ref(), "three").await.1), "Yes.");
+}
+
+/// What one turn cost: what was read, what was written, and the money.
+fn spent(heard: &Heard) -> (u64, u64, f64) {
+    let sum = |part: fn(&Usage) -> u64| heard.spent.iter().map(part).sum();
+    let money = heard.spent.iter().filter_map(|usage| usage.cost_usd).sum();
+    (sum(|usage| usage.input_tokens), sum(|usage| usage.output_tokens), money)
+}
+
+async fn what_was_spent_is_counted_once(version: &str) {
+    let usage = model::Usage {
+        input: Some(1_000),
+        output: Some(100),
+        cache_read: Some(500),
+        cache_write: Some(200),
+    };
+    let reply = Reply { usage, ..Reply::say("Yes.") };
+    let stand = Stand::new(version, Script::new().with(Turn::default().reply(reply)));
+    let mut conversation = stand.open(stand.request()).await;
+    let id = conversation.id();
+    let mut first = None;
+    for turn in 0..5 {
+        if turn == 3 {
+            // Another process takes the conversation up, and goes on counting where it was.
+            in_time("closing", conversation.close()).await;
+            conversation = stand.open(stand.resume(id.clone())).await;
+        }
+        let (heard, _) = exchange(conversation.as_ref(), &format!("turn {turn}")).await;
+        let (input, output, money) = spent(&heard);
+        assert_eq!((input, output), (1_700, 100), "turn {turn}");
+        let first = *first.get_or_insert(money);
+        assert!(money > 0.0 && (money - first).abs() < 1e-9, "turn {turn}: {money} and {first}");
+        let last = heard.spent.last().unwrap();
+        assert!(last.context_tokens.is_some_and(|filled| (1_700..=1_800).contains(&filled)));
+        assert!(last.context_window.is_some_and(|window| window >= 100_000), "{last:?}");
+    }
+}
+
+/// A program that only says its version.
+fn stand_in(folder: &std::path::Path, version: &str) -> PathBuf {
+    let program = folder.join("claude");
+    fs::write(&program, format!("#!/bin/sh\necho '{version} (Claude Code)'\n")).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    program
+}
+
+async fn refused(config: ClaudeConfig) -> (&'static str, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let request = OpenRequest::new("worker", folder.path().to_owned(), "real/x/1".to_owned());
+    let opened = in_time("opening", backend(config).open(request)).await;
+    let error = opened.map(drop).unwrap_err();
+    (error.code(), error.to_string())
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_or_too_old_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("missing");
+    let (code, message) = refused(ClaudeConfig { program, ..config(CLAUDE, vec![]) }).await;
+    assert_eq!(code, "not_installed");
+    assert!(message.contains("/missing was not found; install it"), "{message}");
+
+    let program = stand_in(folder.path(), "2.1.196");
+    let (code, message) = refused(ClaudeConfig { program, ..config(CLAUDE, vec![]) }).await;
+    assert_eq!(code, "too_old");
+    assert!(message.contains("is version 2.1.196, and 2.1.197 or later is needed"), "{message}");
+
+    let program = stand_in(folder.path(), "surprise");
+    let (code, message) = refused(ClaudeConfig { program, ..config(CLAUDE, vec![]) }).await;
+    assert_eq!(code, "garbled");
+    assert!(message.contains("surprise"), "{message}");
+}
+
+#[tokio::test]
+async fn root_needs_a_sandbox() {
+    let stand = Stand::with(CLAUDE, saying("Yes."), |config| {
+        config.sandbox = false;
+        config.env.retain(|(name, _)| name != "IS_SANDBOX");
+    });
+    let opened = stand.try_open(stand.request()).await;
+    if rustix::process::geteuid().is_root() {
+        let error = opened.map(drop).unwrap_err();
+        assert_eq!(error.code(), "misconfigured");
+        assert!(error.to_string().contains("--sandbox"), "{error}");
+        assert!(stand.processes().is_empty());
+    } else {
+        assert_eq!(text(exchange(opened.unwrap().as_ref(), "go").await.1), "Yes.");
+    }
+}
