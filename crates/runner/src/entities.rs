@@ -58,7 +58,7 @@ impl Run {
         let persona = |entity: &Entity| {
             Some(Persona {
                 name: entity.name.clone(),
-                description: entity.description.clone(),
+                description: entity.description.to_string(),
                 prompt: self.prompt_of(entity).ok()?,
                 tools: self.tools_of(entity),
                 model: self.model_of(entity),

@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use atomic_event::ConversationId;
 use serde_json::{Map, Value, json};
+use tokio::sync::OnceCell;
 
 use crate::guard::Job;
 use crate::{Inherit, OpenRequest, Persona, ToolRules};
@@ -56,7 +58,8 @@ impl fmt::Display for Version {
 #[derive(Clone, Debug)]
 pub(super) struct Launch {
     pub(super) program: PathBuf,
-    pub(super) version: Version,
+    /// Known at the latest when the first prompt is sent.
+    pub(super) version: Arc<OnceCell<Version>>,
     /// Whether this machine may be harmed: only then does the program work unasked for root.
     pub(super) sandbox: bool,
     /// Added to our own environment.
@@ -96,7 +99,7 @@ impl Launch {
         .map(str::to_owned)
         .into();
         arguments.push(format!("--{}={id}", if resume { "resume" } else { "session-id" }));
-        if resume && self.version >= NEWER {
+        if resume && self.is_newer() {
             arguments.push("--system-prompt-snapshot=off".to_owned());
         }
         arguments.extend(self.request.model.iter().map(|model| format!("--model={model}")));
@@ -107,6 +110,10 @@ impl Launch {
             arguments.push(format!("--disallowedTools={}", off.join(",")));
         }
         arguments
+    }
+
+    fn is_newer(&self) -> bool {
+        self.version.get().is_some_and(|version| *version >= NEWER)
     }
 
     fn inherited(&self) -> Vec<String> {
@@ -204,7 +211,7 @@ impl Launch {
 
     /// Whether a prompt can be marked as one that is to be taken literally.
     pub(super) fn knows_literal_prompts(&self) -> bool {
-        self.version >= NEWER
+        self.is_newer()
     }
 }
 

@@ -126,13 +126,13 @@ impl ClaudeBackend {
             }
             rested.end().await;
         }
-        let version = self.version().await?;
         self.desk.hold(&id)?;
         let ClaudeConfig { program, sandbox, env, .. } = self.config.clone();
+        let version = Arc::clone(&self.version);
         let launch = Launch { program, version, sandbox, env, request: request.clone() };
         let shared_id: SharedId = Arc::new(Mutex::new(id.clone()));
-        let started =
-            Talk::start(self.shared.clone(), launch, Arc::clone(&shared_id), resume).await;
+        let start = Talk::start(self.shared.clone(), launch, Arc::clone(&shared_id), resume);
+        let started = self.started(start, resume).await;
         let (commands, ready) = match started {
             Ok(started) => started,
             Err(error) => {
@@ -142,6 +142,21 @@ impl ClaudeBackend {
         };
         let desk = Arc::downgrade(&self.desk);
         Ok(ClaudeConversation { held: id, id: shared_id, commands, request, ready, desk })
+    }
+
+    /// Starts the program, knowing its version. Only a conversation that is continued is started
+    /// differently by different versions, so a new one need not wait for the answer.
+    async fn started<T>(
+        &self,
+        start: impl Future<Output = Result<T, BackendError>>,
+        resume: bool,
+    ) -> Result<T, BackendError> {
+        if resume {
+            self.version().await?;
+            return start.await;
+        }
+        let (version, started) = tokio::join!(self.version(), start);
+        version.and(started)
     }
 
     /// Root is refused by the program itself, in words that do not help.

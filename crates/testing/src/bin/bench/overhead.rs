@@ -153,16 +153,18 @@ fn watch(child: &mut Child, agent: &Path) -> Result<BTreeMap<u32, Used>, String>
             if let Some(now) = look_at(id, agent) {
                 used.insert(id, now);
             }
-            let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
-            open.extend(
-                children
-                    .unwrap_or_default()
-                    .split_whitespace()
-                    .filter_map(|id| id.parse::<u32>().ok()),
-            );
+            open.extend(children_of(id));
         }
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// What any of its threads has started.
+fn children_of(id: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
+    let started = tasks.map(|task| fs::read_to_string(task.path().join("children")));
+    let started: Vec<String> = started.filter_map(Result::ok).collect();
+    started.iter().flat_map(|ids| ids.split_whitespace()).filter_map(|id| id.parse().ok()).collect()
 }
 
 fn look_at(id: u32, agent: &Path) -> Option<Used> {
