@@ -59,6 +59,9 @@ pub struct ClaudeBackend {
     desk: Arc<Desk>,
 }
 
+/// Whom to tell what is wanted, and what the program said when it was ready.
+type Started = (mpsc::Sender<Command>, Value);
+
 /// The conversations somebody holds, and those that rest.
 #[derive(Default)]
 struct Desk {
@@ -144,19 +147,25 @@ impl ClaudeBackend {
         Ok(ClaudeConversation { held: id, id: shared_id, commands, request, ready, desk })
     }
 
-    /// Starts the program, knowing its version. Only a conversation that is continued is started
-    /// differently by different versions, so a new one need not wait for the answer.
-    async fn started<T>(
+    /// Starts the program and learns its version. Newer ones say it when they are ready; only a
+    /// conversation that is continued is started differently by different versions.
+    async fn started(
         &self,
-        start: impl Future<Output = Result<T, BackendError>>,
+        start: impl Future<Output = Result<Started, BackendError>>,
         resume: bool,
-    ) -> Result<T, BackendError> {
+    ) -> Result<Started, BackendError> {
         if resume {
             self.version().await?;
             return start.await;
         }
-        let (version, started) = tokio::join!(self.version(), start);
-        version.and(started)
+        let started = start.await;
+        let told = started.as_ref().ok().and_then(|(_, ready)| ready.get("claude_code_version"));
+        match told.and_then(Value::as_str).and_then(Version::read) {
+            Some(version) => _ = self.version.set(version),
+            // One that is too old may also be one that cannot be started like this.
+            None => _ = self.version().await?,
+        }
+        started
     }
 
     /// Root is refused by the program itself, in words that do not help.

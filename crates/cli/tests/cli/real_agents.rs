@@ -250,3 +250,86 @@ fn trouble_is_told_apart_and_the_session_goes_on() {
         );
     }
 }
+
+/// What is in the project runs only when the user trusts it.
+#[test]
+fn hooks_and_servers_of_a_project_run_only_when_it_is_trusted() {
+    let script = Script::new().with(Turn::default().reply(Reply::say("Hello.")));
+    let stand = Stand::new(CLAUDE, script);
+    let work = stand.env.work();
+    let hooked = stand.env.outside("hooked");
+    let served = stand.env.outside("served");
+    let command = format!("echo ran >> {}", hooked.display());
+    let hooks =
+        json!({ "UserPromptSubmit": [{ "hooks": [{ "type": "command", "command": command }] }] });
+    std::fs::create_dir(work.join(".claude")).unwrap();
+    std::fs::write(work.join(".claude/settings.json"), json!({ "hooks": hooks }).to_string())
+        .unwrap();
+    let serve = format!("echo ran >> {}", served.display());
+    let servers = json!({ "mcpServers": { "own": { "command": "sh", "args": ["-c", serve] } } });
+    std::fs::write(work.join(".mcp.json"), servers.to_string()).unwrap();
+
+    let ran = |args: &[&str]| {
+        let ended = stand.run(&[&["-p", "Hello"], args].concat());
+        assert_eq!(ended.code, Some(0), "{args:?}: {ended:?}");
+        let there = (hooked.exists(), served.exists());
+        let _ = (std::fs::remove_file(&hooked), std::fs::remove_file(&served));
+        there
+    };
+    assert_eq!(ran(&[]), (false, false), "nobody trusts it");
+    assert_eq!(ran(&["--inherit", "all"]), (false, false), "to want it is not to trust it");
+    assert_eq!(ran(&["--trust", "--inherit", "none"]), (false, false), "trusted, but not wanted");
+    assert_eq!(ran(&["--trust", "--inherit", "project"]), (true, true));
+    assert_eq!(ran(&["--trust"]), (true, true), "a turn of the user takes over everything");
+}
+
+/// An agent's list of tools holds, whatever the model wants.
+#[test]
+fn an_agent_uses_no_other_tools_than_its_own() {
+    let turn = Turn::default()
+        .user("Try")
+        .reply(Reply::call("Write", json!({ "file_path": "made.txt", "content": "x" })))
+        .reply(Reply::call("Bash", json!({ "command": "git --version; touch made.txt" })))
+        .reply(Reply::call("Bash", json!({ "command": "git --version" })))
+        .reply(Reply::say("{result}"));
+    let stand = Stand::new(CLAUDE, Script::new().with(turn));
+    let agents = stand.env.work().join(".opencode/agent");
+    std::fs::create_dir_all(&agents).unwrap();
+    let careful = "---\ndescription: Looks\ntools: [Read, 'shell(git:*)']\n---\nYou only look.\n";
+    std::fs::write(agents.join("careful.md"), careful).unwrap();
+    let ended = stand.run(&["-p", "Try", "--agent", "careful"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("git version"), "{}", ended.stdout);
+    assert!(!stand.env.work().join("made.txt").exists(), "what is not allowed is not done");
+    let asked = stand.asked("Try");
+    let offered =
+        asked.body["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap());
+    let offered: Vec<&str> = offered.filter(|name| !name.starts_with("Deferred")).collect();
+    assert!(
+        offered.iter().all(|name| ["Bash", "Read", "AskUserQuestion"].contains(name)),
+        "{offered:?}"
+    );
+    assert!(asked.body["system"].to_string().contains("You only look."));
+}
+
+/// The steps of a lane talk in one conversation.
+#[test]
+fn consecutive_agents_of_a_lane_share_a_conversation() {
+    let turns = ["One", "Two"].map(|user| Turn::default().user(user).reply(Reply::say("Done.")));
+    let script = turns.into_iter().fold(Script::new(), Script::with);
+    let stand = Stand::new(CLAUDE, script);
+    let workflow = json!({ "name": "both", "nodes": [
+        { "type": "agent", "id": "one", "prompt": "One" },
+        { "type": "agent", "id": "two", "prompt": "Two" },
+    ] });
+    std::fs::write(stand.env.outside("both.json"), workflow.to_string()).unwrap();
+    let both = stand.env.outside("both.json").display().to_string();
+    let ended = stand.run(&["run", &both, "Go"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let second = stand.asked("Two");
+    assert!(second.body["messages"].to_string().contains("One"), "the second knows the first");
+    let starts = stand.server.requests();
+    let sessions: std::collections::BTreeSet<_> =
+        starts.iter().filter_map(|r| r.headers.get("x-claude-code-session-id")).collect();
+    assert_eq!(sessions.len(), 1, "{sessions:?}");
+}
