@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask check | test | agents | bench | schema | docs`.
+//! The project's own chores: `cargo xtask check | test | agents | record | bench | schema | docs`.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool for people prints")]
 
@@ -6,6 +6,7 @@ mod bench;
 mod check;
 mod docs;
 mod metadata;
+mod record;
 mod schema;
 mod test;
 
@@ -23,6 +24,7 @@ usage: cargo xtask <command>
                                    those of real agents
   agents                           install the pinned agent programs where they are missing,
                                    and print their folder, for ATOMIC_AGENTS
+  record <program>                 record what the pinned versions of an agent program say
   bench [--smoke] [flags]          the benchmarks; --smoke only shows that they run
   schema [--check]                 write docs/schema/journal.schema.json, or compare it
   docs [--check]                   write docs/settings.md, or compare it";
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         ["test"] => return exit(test::run(false)),
         ["test", "--quick"] => return exit(test::run(true)),
         ["agents"] => test::print_agents(),
+        ["record", program] => Metadata::read(None).and_then(|tree| record::run(&tree, program)),
         ["check"] => run_check(None),
         ["check", "--manifest", manifest] => run_check(Some(Path::new(manifest))),
         ["bench", flags @ ..] => Metadata::read(None).and_then(|tree| bench::run(&tree, flags)),

@@ -60,6 +60,14 @@ pub(crate) fn print_agents() -> Result<(), String> {
     Ok(())
 }
 
+/// The variable that names the folder of the pinned agent programs, and that folder: the one it
+/// names already, or ours, installed first where they are missing.
+pub(crate) fn agents() -> Result<(&'static str, PathBuf), String> {
+    let named = std::env::var_os(agents::VARIABLE).map(PathBuf::from);
+    let folder = named.map_or_else(|| agents::folder(&Log::terminal()?), Ok)?;
+    Ok((agents::VARIABLE, folder))
+}
+
 /// What suites are run with.
 struct Run {
     metadata: Metadata,

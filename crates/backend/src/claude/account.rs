@@ -79,10 +79,10 @@ fn spending(models: &Value) -> Option<Spending> {
     let mut most = 0;
     for usage in models.values() {
         let usage = ModelUsage::deserialize(usage).unwrap_or_default();
-        let input =
-            usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens;
-        sum.input += input;
-        sum.output += usage.output_tokens;
+        let cached = [usage.cache_read_input_tokens, usage.cache_creation_input_tokens];
+        let input = cached.into_iter().fold(usage.input_tokens, u64::saturating_add);
+        sum.input = sum.input.saturating_add(input);
+        sum.output = sum.output.saturating_add(usage.output_tokens);
         sum.cost += usage.cost_usd;
         if input >= most {
             (most, sum.window) = (input, usage.context_window.or(sum.window));

@@ -393,3 +393,6 @@ pub(super) fn shorten(text: &str) -> String {
     }
     line
 }
+
+#[cfg(test)]
+mod tests;

@@ -119,10 +119,9 @@ pub(super) struct TokenCounts {
 impl TokenCounts {
     /// Everything the model has read and said.
     pub(super) fn all(self) -> u64 {
-        self.input_tokens
-            + self.output_tokens
-            + self.cache_read_input_tokens
-            + self.cache_creation_input_tokens
+        let read =
+            [self.input_tokens, self.cache_read_input_tokens, self.cache_creation_input_tokens];
+        read.into_iter().fold(self.output_tokens, u64::saturating_add)
     }
 }
 

@@ -1,0 +1,277 @@
+//! The decoder on recorded lines (`cargo xtask record claude`), on odd ones, and on damaged ones.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use atomic_event::{Report, Stop, TurnEvent};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{Decoder, Heard};
+
+/// A recording: its version and scenario, and its lines.
+struct Recording {
+    version: String,
+    scenario: String,
+    lines: Vec<String>,
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
+
+fn recordings() -> Vec<Recording> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/claude/fixtures");
+    let files = entries(&folder).into_iter().flat_map(|version| entries(&version));
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(path).unwrap();
+        let (head, lines) = text.split_once('\n').unwrap();
+        let about: Value = serde_json::from_str(head).unwrap();
+        let of = |key: &str| about["recorded"][key].as_str().unwrap().to_owned();
+        let lines = lines.lines().map(str::to_owned).collect();
+        Recording { version: of("version"), scenario: of("scenario"), lines }
+    };
+    files.map(read).collect()
+}
+
+fn hear(decoder: &mut Decoder, line: &Value) -> Vec<Heard> {
+    decoder.line(&line.to_string())
+}
+
+#[test]
+fn recordings_are_understood() {
+    let recordings = recordings();
+    assert_eq!(recordings.len(), 18, "two versions of nine scenarios");
+    for Recording { version, scenario, lines } in recordings {
+        let mut decoder = Decoder::default();
+        let heard: Vec<String> = lines
+            .iter()
+            .flat_map(|line| decoder.line(line))
+            // What the program says of itself is long, and no business of the decoder.
+            .filter(
+                |heard| !matches!(heard, Heard::Replied { response: Ok(v), .. } if v.is_object()),
+            )
+            .map(|heard| format!("{heard:?}"))
+            .collect();
+        insta::assert_snapshot!(format!("{scenario}_{version}"), heard.join("\n"));
+    }
+}
+
+#[test]
+fn every_recorded_turn_ends_once_at_its_result() {
+    for Recording { version, scenario, lines } in recordings() {
+        let mut decoder = Decoder::default();
+        let results = lines.iter().filter(|line| line.contains(r#""type":"result""#)).count();
+        let heard: Vec<_> = lines.iter().flat_map(|line| decoder.line(line)).collect();
+        let ends = heard.iter().filter(|heard| matches!(heard, Heard::Ended(_))).count();
+        assert_eq!(ends, results, "{version} {scenario}");
+        assert!(ends > 0 && !heard.contains(&Heard::Garbled), "{version} {scenario}");
+    }
+}
+
+#[test]
+fn what_is_not_known_is_passed_over() {
+    let mut decoder = Decoder::default();
+    for line in [
+        json!({}),
+        json!({ "type": "quite_new", "message": 7 }),
+        json!({ "type": 7 }),
+        json!({ "type": "system" }),
+        json!({ "type": "system", "subtype": "quite_new", "message": { "a": 1 } }),
+        json!({ "type": "system", "subtype": "permission_denied", "message": "No." }),
+        json!({ "type": "system", "subtype": "compact_boundary", "compact_metadata": 7 }),
+        json!({ "type": "system", "subtype": "task_started" }),
+        json!({ "type": "system", "subtype": "task_notification", "tool_use_id": "unknown" }),
+        json!({ "type": "user" }),
+        json!({ "type": "user", "message": { "content": "a text" } }),
+        json!({ "type": "user", "message": { "content": [{ "tool_use_id": "unknown" }, 7] } }),
+        json!({ "type": "stream_event", "event": { "type": "ping" } }),
+        json!({ "type": "stream_event", "event": "odd" }),
+        json!({ "type": "assistant", "message": "a text" }),
+        json!({ "type": "keep_alive" }),
+    ] {
+        assert_eq!(hear(&mut decoder, &line), [], "{line}");
+    }
+    assert_eq!(decoder.line(""), []);
+    assert_eq!(decoder.line("  \n"), []);
+    let speaks = json!({ "type": "assistant", "message": { "content": [
+        { "type": "quite_new" },
+        { "type": "tool_use", "name": "Bash" },
+        { "type": "text" },
+        7,
+    ] } });
+    assert_eq!(hear(&mut decoder, &speaks), [Heard::Answering]);
+}
+
+#[test]
+fn what_is_no_object_is_no_line_of_the_protocol() {
+    for line in ["no JSON", "{", "[]", "7", "null", "\"text\"", "{\"type\":\"result\"", "\u{fffd}"]
+    {
+        assert_eq!(Decoder::default().line(line), [Heard::Garbled], "{line}");
+    }
+}
+
+#[test]
+fn a_result_of_any_shape_ends_the_turn() {
+    for line in [
+        json!({ "type": "result" }),
+        json!({ "type": "result", "subtype": 7, "is_error": "yes" }),
+        json!({ "type": "result", "subtype": "success", "errors": "text", "is_error": false }),
+        json!({ "type": "result", "subtype": "success", "modelUsage": [1, "a"] }),
+        json!({ "type": "result", "subtype": "success", "modelUsage": { "m": 7 } }),
+        json!({ "type": "result", "subtype": "quite_new", "errors": [{ "a": 1 }, null] }),
+        json!({ "type": "result", "api_error_status": "odd", "total_cost_usd": "free" }),
+        json!({ "type": "result", "api_error_status": 70_000 }),
+    ] {
+        let heard = hear(&mut Decoder::default(), &line);
+        assert!(matches!(heard.last(), Some(Heard::Ended(_))), "{line}: {heard:?}");
+    }
+    let line = json!({
+        "type": "result", "subtype": "success", "is_error": false, "result": "Done.", "errors": 7,
+    });
+    let done = Heard::Ended(Stop::Done { text: "Done.".to_owned() });
+    assert_eq!(hear(&mut Decoder::default(), &line), [done]);
+}
+
+#[test]
+fn the_end_waits_for_the_word_that_nothing_more_comes() {
+    let state = |state: &str| json!({ "type": "system", "subtype": "session_state_changed", "state": state });
+    let result = json!({ "type": "result", "subtype": "success", "result": "Done." });
+    let mut decoder = Decoder::default();
+    assert_eq!(hear(&mut decoder, &state("running")), []);
+    assert_eq!(hear(&mut decoder, &result), []);
+    assert_eq!(hear(&mut decoder, &state("running")), []);
+    let done = Heard::Ended(Stop::Done { text: "Done.".to_owned() });
+    assert_eq!(hear(&mut decoder, &state("idle")), [done]);
+    assert_eq!(hear(&mut decoder, &state("idle")), []);
+}
+
+#[test]
+fn a_line_may_be_long() {
+    let text = "a word ".repeat(450_000);
+    let line = json!({ "type": "assistant", "message": { "content": [{ "type": "text", "text": text }] } });
+    let said = Heard::Event(TurnEvent::Reported(Report::Said { text }));
+    assert_eq!(hear(&mut Decoder::default(), &line), [Heard::Answering, said]);
+    let call = json!({ "type": "tool_use", "id": "t", "name": "Write", "input": {
+        "file_path": "a", "content": "x".repeat(3_000_000),
+    } });
+    let line = json!({ "type": "assistant", "message": { "content": [call] } });
+    let heard = hear(&mut Decoder::default(), &line);
+    assert!(format!("{heard:?}").len() < 500, "only a summary is told");
+}
+
+#[test]
+fn requests_that_lack_something_are_still_answered() {
+    let request = |request: Value| json!({ "type": "control_request", "request_id": "r", "request": request });
+    let id = || "r".to_owned();
+    let table = [
+        (json!({}), Heard::Unsupported { request: id(), what: String::new() }),
+        (
+            json!({ "subtype": "elicitation" }),
+            Heard::Unsupported { request: id(), what: "elicitation".to_owned() },
+        ),
+        (
+            json!({ "subtype": "can_use_tool", "tool_name": "AskUserQuestion" }),
+            Heard::Asked { request: id(), questions: vec![], input: Value::Null },
+        ),
+        (
+            json!({ "subtype": "can_use_tool" }),
+            Heard::LeaveWanted { request: id(), input: Value::Null },
+        ),
+        (
+            json!({ "subtype": "hook_callback" }),
+            Heard::ToolWanted { request: id(), tool: String::new(), input: Value::Null },
+        ),
+    ];
+    for (wish, expected) in table {
+        assert_eq!(hear(&mut Decoder::default(), &request(wish)), [expected]);
+    }
+}
+
+#[test]
+fn figures_too_large_to_add_are_no_trouble() {
+    let most = u64::MAX;
+    let usage = json!({ "input_tokens": most, "output_tokens": most });
+    let speaks = json!({ "type": "assistant", "message": { "content": [], "usage": usage } });
+    let mut decoder = Decoder::default();
+    assert_eq!(hear(&mut decoder, &speaks), [Heard::Answering]);
+    let model = json!({ "inputTokens": most, "cacheReadInputTokens": most, "outputTokens": most });
+    let line = json!({ "type": "result", "modelUsage": { "a": model, "b": model } });
+    let heard = hear(&mut decoder, &line);
+    let Some(Heard::Event(TurnEvent::Reported(Report::Spent(usage)))) = heard.first() else {
+        panic!("{heard:?}");
+    };
+    assert_eq!((usage.input_tokens, usage.output_tokens), (most, most));
+    assert_eq!(usage.context_tokens, Some(most));
+}
+
+/// A recorded line with one value somewhere in it replaced by another.
+fn damaged(line: &str, place: usize, other: Value) -> String {
+    let mut value: Value = serde_json::from_str(line).unwrap();
+    let mut pointers = vec![String::new()];
+    collect(&value, "", &mut pointers);
+    let pointer = pointers[place % pointers.len()].clone();
+    *value.pointer_mut(&pointer).unwrap() = other;
+    value.to_string()
+}
+
+fn collect(value: &Value, at: &str, pointers: &mut Vec<String>) {
+    let fields = value.as_object().into_iter().flatten();
+    let fields = fields.map(|(key, value)| (key.replace('~', "~0").replace('/', "~1"), value));
+    let items = value.as_array().into_iter().flatten().enumerate();
+    let items = items.map(|(index, value)| (index.to_string(), value));
+    for (key, inner) in fields.chain(items) {
+        let pointer = format!("{at}/{key}");
+        collect(inner, &pointer, pointers);
+        pointers.push(pointer);
+    }
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from),
+        Just(json!([])),
+        Just(json!({})),
+        Just(json!([{ "type": "tool_use", "id": "t", "name": "TodoWrite", "input": 7 }])),
+        Just(json!(u64::MAX)),
+        Just(json!(1e300)),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        Decoder::default().line(&String::from_utf8_lossy(&bytes));
+    }
+
+    #[test]
+    fn no_damaged_recording_makes_it_panic(
+        recording in any::<prop::sample::Index>(),
+        damages in prop::collection::vec(
+            (any::<prop::sample::Index>(), any::<usize>(), any_value()), 1..6),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        static RECORDINGS: LazyLock<Vec<Recording>> = LazyLock::new(recordings);
+        let recordings = &*RECORDINGS;
+        let mut lines = recordings[recording.index(recordings.len())].lines.clone();
+        for (line, place, other) in damages {
+            let line = line.index(lines.len());
+            lines[line] = damaged(&lines[line], place, other);
+        }
+        let mut decoder = Decoder::default();
+        for line in &lines {
+            decoder.line(line);
+        }
+        let line = &lines[cut.index(lines.len())];
+        let end = line.floor_char_boundary(cut.index(line.len().max(1)));
+        decoder.line(&line[..end]);
+    }
+}

@@ -1,0 +1,62 @@
+//! Records what real agent programs say, for the tests of those who read it.
+//!
+//! `record claude <folder>` plays small scenarios with every pinned version of the program and a
+//! scripted model, and writes each to `<folder>/<version>/<scenario>.jsonl`: a line about the
+//! recording, then the program's lines, without what is different each time.
+
+mod normalise;
+mod scenarios;
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use atomic_backend::guard;
+use atomic_testing::agents::{CLAUDE, OLDER_CLAUDE};
+use scenarios::{Played, SCENARIOS};
+use serde_json::json;
+
+const USAGE: &str = "usage: record claude <folder>";
+
+fn main() -> ExitCode {
+    if let Some(code) = guard::run_if_asked() {
+        return code;
+    }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let folder = match arguments.as_slice() {
+        [program, folder] if program == "claude" => PathBuf::from(folder),
+        _ => {
+            let _ = writeln!(io::stderr(), "{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let recorded = tokio::runtime::Runtime::new()
+        .and_then(|runtime| runtime.block_on(async { record(&folder).await }));
+    match recorded {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "record: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn record(folder: &Path) -> io::Result<()> {
+    for version in [OLDER_CLAUDE, CLAUDE] {
+        let folder = folder.join(version);
+        fs::create_dir_all(&folder)?;
+        for scenario in SCENARIOS {
+            let Played { lines, secrets } = scenarios::play(version, scenario).await?;
+            let about = json!({ "program": "claude", "version": version, "scenario": scenario });
+            let mut text = format!("{}\n", json!({ "recorded": about }));
+            for line in normalise::lines(&lines, &secrets)? {
+                text.push_str(&line);
+                text.push('\n');
+            }
+            fs::write(folder.join(format!("{scenario}.jsonl")), text)?;
+            writeln!(io::stdout(), "{version} {scenario}")?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! The scenarios: what the model says, and what we do.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use atomic_backend::claude::{ClaudeBackend, ClaudeConfig};
+use atomic_backend::guard::Guard;
+use atomic_backend::{Backend as _, BackendError, Conversation, OpenRequest, Persona, ToolRules};
+use atomic_event::{Answer, TurnEvent};
+use atomic_testing::agents::{ClaudeHome, program};
+use atomic_testing::model::{Action, Ending, ModelServer, Reply, Script, Turn, Usage};
+use serde_json::{Value, json};
+
+/// The scenarios, by name.
+pub(crate) const SCENARIOS: [&str; 9] = [
+    "text",
+    "tools",
+    "question",
+    "helper",
+    "thinking",
+    "error",
+    "interrupt",
+    "compaction",
+    "structured",
+];
+
+/// What the model says last.
+const DONE: &str = "Done.";
+
+/// A scenario that was played.
+pub(crate) struct Played {
+    /// The lines of the program.
+    pub(crate) lines: String,
+    /// What is different each time, and what it is to be called.
+    pub(crate) secrets: Vec<(String, &'static str)>,
+}
+
+/// Plays a scenario with a version of the program.
+pub(crate) async fn play(version: &str, scenario: &str) -> io::Result<Played> {
+    let server = ModelServer::start(script(scenario))?;
+    let home = ClaudeHome::default();
+    let folder = tempfile::tempdir()?;
+    let workspace = folder.path().join("workspace");
+    fs::create_dir(&workspace)?;
+    let kept = folder.path().join("lines.jsonl");
+    let mut env = home.env(&server.url());
+    env.push(("CLAUDE_CODE_MAX_RETRIES".to_owned(), "1".to_owned()));
+    let config = ClaudeConfig {
+        program: overheard(folder.path(), &program("claude", version), &kept)?,
+        sandbox: true,
+        retry_window: Duration::from_secs(60),
+        starts: 1,
+        env,
+    };
+    let backend = ClaudeBackend::new(config, Guard::from_current_exe());
+    let request = request(scenario, workspace.clone());
+    let conversation = backend.open(request).await.map_err(io::Error::other)?;
+    act(scenario, conversation.as_ref()).await.map_err(io::Error::other)?;
+    conversation.close().await;
+    let lines = fs::read_to_string(&kept)?;
+    let text = |path: &Path| path.display().to_string();
+    let dashed = |path: &Path| text(path).replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+    let secrets = vec![
+        (text(&workspace), "/workspace"),
+        (dashed(&workspace), "-workspace"),
+        (text(folder.path()), "/folder"),
+        (text(home.path()), "/home"),
+        (server.url(), "http://model"),
+    ];
+    Ok(Played { lines, secrets })
+}
+
+/// A program that is the given one, and whose lines are kept.
+fn overheard(folder: &Path, program: &Path, kept: &Path) -> io::Result<PathBuf> {
+    let overheard = folder.join("claude");
+    let (program, kept) = (program.display(), kept.display());
+    let script = format!(
+        "#!/bin/sh\n\
+         [ \"$1\" = --version ] && exec '{program}' --version\n\
+         '{program}' \"$@\" | tee -a '{kept}'\n"
+    );
+    fs::write(&overheard, script)?;
+    fs::set_permissions(&overheard, fs::Permissions::from_mode(0o755))?;
+    Ok(overheard)
+}
+
+fn request(scenario: &str, workspace: PathBuf) -> OpenRequest {
+    let scout = Persona {
+        name: "scout".to_owned(),
+        description: "Looks around".to_owned(),
+        prompt: "You look around.".to_owned(),
+        tools: ToolRules::default(),
+        model: None,
+    };
+    let schema = json!({
+        "type": "object",
+        "properties": { "colour": { "type": "string" } },
+        "required": ["colour"],
+    });
+    OpenRequest {
+        system_prompt: "You are part of a recording.".to_owned(),
+        questions: true,
+        helpers: if scenario == "helper" { vec![scout] } else { vec![] },
+        schema: (scenario == "structured").then_some(schema),
+        ..OpenRequest::new("worker", workspace, format!("record/{scenario}/1"))
+    }
+}
+
+async fn act(scenario: &str, conversation: &dyn Conversation) -> Result<(), BackendError> {
+    if scenario == "compaction" {
+        for prompt in ["one", "two", "three"] {
+            listen(scenario, conversation, prompt).await?;
+        }
+        conversation.compact().await?;
+    }
+    listen(scenario, conversation, "go").await
+}
+
+/// Sends a prompt, and does what belongs to the scenario while it is answered.
+async fn listen(
+    scenario: &str,
+    conversation: &dyn Conversation,
+    prompt: &str,
+) -> Result<(), BackendError> {
+    let mut turn = conversation.send(prompt.to_owned()).await?;
+    while let Some(event) = turn.recv().await {
+        if let TurnEvent::Asked { id, .. } = event {
+            conversation.answer(id, Answer { chosen: vec!["Blue".to_owned()] }).await?;
+        } else if matches!(event, TurnEvent::Typed { .. }) && scenario == "interrupt" {
+            conversation.interrupt().await;
+        }
+    }
+    Ok(())
+}
+
+fn script(scenario: &str) -> Script {
+    let call = |tool: &str, input: Value| counted(Reply::call(tool, input));
+    let helper = Turn::default()
+        .user("Look around")
+        .reply(call("Bash", json!({ "command": "true" })))
+        .reply(counted(Reply::say("Looked.")));
+    let compact = Turn::default()
+        .user("create a detailed summary of")
+        .reply(counted(Reply::say("<summary>They counted.</summary>")));
+    let think = Reply::default()
+        .and(Action::Think("Should I?".to_owned()))
+        .and(Action::Say("Yes.".to_owned()));
+    let turn = Turn::default();
+    let turn = match scenario {
+        "tools" => turn
+            .reply(call("Write", json!({ "file_path": "made.txt", "content": "made\n" })))
+            .reply(call("Bash", json!({ "command": "exit 3" }))),
+        "question" => turn.reply(call("AskUserQuestion", question())),
+        "helper" => turn.reply(call(
+            "Agent",
+            json!({ "description": "look", "prompt": "Look around", "subagent_type": "scout" }),
+        )),
+        "thinking" => turn.reply(counted(think)),
+        "error" => turn.reply(Reply::error(429)),
+        "interrupt" => turn.reply(Reply { ending: Ending::Hang, ..counted(Reply::say("Well")) }),
+        "structured" => turn.reply(call("StructuredOutput", json!({ "colour": "blue" }))),
+        _ => turn,
+    };
+    Script::new().with(helper).with(compact).with(turn.reply(counted(Reply::say(DONE))))
+}
+
+fn question() -> Value {
+    let options = ["Red", "Blue"].map(|label| json!({ "label": label, "description": label }));
+    json!({ "questions": [{
+        "question": "Which colour?",
+        "header": "Colour",
+        "multiSelect": false,
+        "options": options,
+    }] })
+}
+
+/// With a usage that does not depend on how long the paths of this machine are.
+fn counted(reply: Reply) -> Reply {
+    let usage =
+        Usage { input: Some(100), output: Some(10), cache_read: Some(0), cache_write: Some(0) };
+    Reply { usage, ..reply }
+}
