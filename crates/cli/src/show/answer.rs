@@ -67,16 +67,16 @@ impl Answer {
 impl FrontEnd for Answer {
     fn fact(&mut self, envelope: &Envelope) -> io::Result<()> {
         self.note_question(&envelope.event);
-        match &envelope.event {
-            Event::StepReported { report: Report::Said { text }, .. } => self.said(text),
-            Event::StepReported { report: Report::ToolUsed(tool), .. } if tool.ok => Ok(()),
-            Event::QuestionAsked { id, question, .. } => self.aside(&question_text(id, question)),
-            Event::StepReported { .. } | Event::Noted { .. } => {
-                let text = plain::describe(&envelope.event);
-                if text.is_empty() { Ok(()) } else { self.aside(text.trim_start()) }
-            }
-            _ => Ok(()),
+        let event = &envelope.event;
+        if let Event::StepReported { report: Report::Said { text }, .. } = event {
+            return self.said(text);
         }
+        if let Event::QuestionAsked { id, question, .. } = event {
+            return self.aside(&question_text(id, question));
+        }
+        let is_news = matches!(event, Event::StepReported { .. } | Event::Noted { .. });
+        let text = if is_news { plain::describe(event) } else { String::new() };
+        if text.is_empty() { Ok(()) } else { self.aside(text.trim_start()) }
     }
 
     fn delta(&mut self, delta: &Delta) -> io::Result<()> {

@@ -67,18 +67,17 @@ impl Stand {
 
 /// The texts of a message.
 fn texts(message: &Value) -> Vec<&str> {
-    match &message["content"] {
-        Value::String(text) => vec![text],
-        blocks => {
-            blocks.as_array().into_iter().flatten().filter_map(|b| b["text"].as_str()).collect()
-        }
+    if let Value::String(text) = &message["content"] {
+        return vec![text];
     }
+    let blocks = message["content"].as_array().into_iter().flatten();
+    blocks.filter_map(|block| block["text"].as_str()).collect()
 }
 
 fn last_text(body: &Value) -> String {
     let messages = body["messages"].as_array().into_iter().flatten();
-    let users = messages.filter(|message| message["role"] == "user");
-    users.last().map(|message| texts(message).join("\n")).unwrap_or_default()
+    let mut users = messages.filter(|message| message["role"] == "user");
+    users.next_back().map(|message| texts(message).join("\n")).unwrap_or_default()
 }
 
 /// An agent that asks, and then Ralph.
