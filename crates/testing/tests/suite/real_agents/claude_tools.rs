@@ -51,10 +51,15 @@ fn script(replies: impl IntoIterator<Item = Reply>) -> Script {
     Script::new().with(turn.reply(Reply::say("Done.")))
 }
 
-/// A stand whose project has a server of MCP.
+/// A stand whose program offers every tool it has at once.
 fn stand(version: &str, script: Script) -> Stand {
     let direct = ("ENABLE_TOOL_SEARCH".to_owned(), "false".to_owned());
-    let stand = Stand::with(version, script, |config| config.env.push(direct));
+    Stand::with(version, script, |config| config.env.push(direct))
+}
+
+/// A stand whose project has a server of MCP.
+fn stand_with_server(version: &str, script: Script) -> Stand {
+    let stand = stand(version, script);
     let folder = stand.workspace.path();
     let server = folder.join("server.sh");
     fs::write(&server, MCP).unwrap();
@@ -85,7 +90,7 @@ async fn a_list_of_tools_allows_nothing_else(version: &str) {
         mcp(),
         shell("git init -q inner"),
     ];
-    let stand = stand(version, script(replies));
+    let stand = stand_with_server(version, script(replies));
     let tools = rules(Some(&["Read", "Bash(git:*)"]), &[]);
     let conversation = stand.open(request(&stand, tools)).await;
     let (heard, stop) = exchange(conversation.as_ref(), "go").await;
@@ -108,7 +113,7 @@ async fn a_list_of_tools_allows_nothing_else(version: &str) {
 async fn what_is_taken_away_cannot_be_used(version: &str) {
     let replies =
         || [write("written"), shell("touch behind && git push"), mcp(), shell("touch ok")];
-    let stand = stand(version, script(replies()));
+    let stand = stand_with_server(version, script(replies()));
     let tools = rules(None, &["Write", "Bash(git push:*)", "mcp__host__touch"]);
     let conversation = stand.open(request(&stand, tools)).await;
     let (heard, _) = exchange(conversation.as_ref(), "go").await;
@@ -172,7 +177,7 @@ async fn a_helper_has_rules_of_its_own(version: &str) {
         let task = helped();
         let main = [write("own"), task.replies[0].clone(), Reply::say("Done.")];
         let main = main.into_iter().fold(Turn::default(), Turn::reply);
-        let stand = Stand::new(version, Script::new().with(helping()).with(main));
+        let stand = stand(version, Script::new().with(helping()).with(main));
         let helpers = vec![scout(helper)];
         let request = OpenRequest { helpers, ..request(&stand, ToolRules::default()) };
         let conversation = stand.open(request).await;
@@ -189,7 +194,7 @@ async fn a_helper_has_rules_of_its_own(version: &str) {
 }
 
 async fn a_helper_of_a_restricted_agent_is_restricted(version: &str) {
-    let stand = Stand::new(version, Script::new().with(helping()).with(helped()));
+    let stand = stand(version, Script::new().with(helping()).with(helped()));
     let tools = rules(Some(&["Task", "Read", "Bash(git:*)"]), &[]);
     let helpers = vec![scout(ToolRules::default())];
     let request = OpenRequest { helpers, ..request(&stand, tools) };
@@ -224,7 +229,7 @@ async fn without_questions_there_is_no_tool_for_them(version: &str) {
         "multiSelect": false,
         "options": [{ "label": "A", "description": "A" }, { "label": "B", "description": "B" }],
     }] });
-    let stand = Stand::new(version, script([Reply::call("AskUserQuestion", input)]));
+    let stand = stand(version, script([Reply::call("AskUserQuestion", input)]));
     for (questions, tools) in [(false, ToolRules::default()), (false, rules(Some(&["Read"]), &[]))]
     {
         let request = OpenRequest { questions, tools, ..stand.request() };
