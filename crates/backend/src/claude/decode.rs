@@ -21,8 +21,8 @@ pub(super) enum Heard {
     Event(TurnEvent),
     /// The agent asks the user; the input goes back with the answers in it.
     Asked { request: String, questions: Vec<Question>, input: Value },
-    /// A tool is about to be used.
-    ToolWanted { request: String, tool: String, input: Value },
+    /// A tool is about to be used, by the agent itself or by a helper of this kind.
+    ToolWanted { request: String, tool: String, input: Value, helper: Option<String> },
     /// The program wants our leave for a tool.
     LeaveWanted { request: String, input: Value },
     /// The program wants something we do not know.
@@ -287,7 +287,9 @@ fn wanted(id: String, request: Request) -> Heard {
         "hook_callback" => {
             let tool = request.input.get("tool_name").and_then(Value::as_str).unwrap_or_default();
             let input = request.input.get("tool_input").cloned().unwrap_or_default();
-            Heard::ToolWanted { request: id, tool: tool.to_owned(), input }
+            let helper = request.input.get("agent_type").and_then(Value::as_str);
+            let helper = helper.map(str::to_owned);
+            Heard::ToolWanted { request: id, tool: tool.to_owned(), input, helper }
         }
         _ => Heard::Unsupported { request: id, what: request.subtype },
     }

@@ -188,7 +188,8 @@ impl Launch {
             let helpers = request.helpers.iter().map(|one| (one.name.clone(), helper(one)));
             wish.insert("agents".to_owned(), Value::Object(helpers.collect()));
         }
-        if !request.tools.allow_everything() {
+        let helpers = request.helpers.iter().map(|helper| &helper.tools);
+        if !helpers.chain([&request.tools]).all(ToolRules::allow_everything) {
             // Asked before every use of every tool, helpers' too.
             let hook = json!({ "matcher": null, "hookCallbackIds": ["tools"], "timeout": 60 });
             wish.insert("hooks".to_owned(), json!({ "PreToolUse": [hook] }));
@@ -196,8 +197,14 @@ impl Launch {
         Value::Object(wish)
     }
 
-    /// Why a tool must not be used, if it must not.
-    pub(super) fn refusal(&self, tool: &str, input: &Value) -> Option<String> {
+    /// Why a tool must not be used, if it must not. A helper may use what both it and the agent
+    /// itself may.
+    pub(super) fn refusal(
+        &self,
+        tool: &str,
+        input: &Value,
+        helper: Option<&str>,
+    ) -> Option<String> {
         let request = &self.request;
         let ours = (tool == QUESTION && request.questions)
             || (tool == STRUCTURED && request.schema.is_some());
@@ -206,7 +213,9 @@ impl Launch {
         }
         // It has two names in the program itself.
         let tool = if tool == "Agent" { "Task" } else { tool };
-        request.tools.refusal(tool, input)
+        let helper = request.helpers.iter().find(|one| Some(one.name.as_str()) == helper);
+        let refused = helper.and_then(|helper| helper.tools.refusal(tool, input));
+        refused.or_else(|| request.tools.refusal(tool, input))
     }
 
     /// Whether a prompt can be marked as one that is to be taken literally.
@@ -218,17 +227,18 @@ impl Launch {
 fn helper(persona: &Persona) -> Value {
     let Persona { description, prompt, tools, model, .. } = persona;
     let mut about = json!({ "description": description, "prompt": prompt });
-    if let Some(tools) = offered_to_helper(tools) {
-        about["tools"] = json!(tools);
+    if let Some(names) = tools.offered().filter(|names| !names.contains(&"*")) {
+        about["tools"] = json!(names);
+    }
+    let off = tools.without.iter().filter(|rule| rule.uses.is_none());
+    let off: Vec<&str> = off.map(|rule| rule.tool.as_str()).collect();
+    if !off.is_empty() {
+        about["disallowedTools"] = json!(off);
     }
     if let Some(model) = model {
         about["model"] = json!(model);
     }
     about
-}
-
-fn offered_to_helper(tools: &ToolRules) -> Option<Vec<&str>> {
-    tools.offered()
 }
 
 fn is_file(path: &Path) -> bool {

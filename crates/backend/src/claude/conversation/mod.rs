@@ -301,8 +301,8 @@ impl Talk {
                 }
             }
             Heard::Asked { request, questions, input } => self.ask(request, questions, input).await,
-            Heard::ToolWanted { request, tool, input } => {
-                let verdict = match self.launch.refusal(&tool, &input) {
+            Heard::ToolWanted { request, tool, input, helper } => {
+                let verdict = match self.launch.refusal(&tool, &input, helper.as_deref()) {
                     None => json!({}),
                     Some(why) => json!({ "hookSpecificOutput": {
                         "hookEventName": "PreToolUse",

@@ -184,7 +184,23 @@ fn requests_that_lack_something_are_still_answered() {
         ),
         (
             json!({ "subtype": "hook_callback" }),
-            Heard::ToolWanted { request: id(), tool: String::new(), input: Value::Null },
+            Heard::ToolWanted {
+                request: id(),
+                tool: String::new(),
+                input: Value::Null,
+                helper: None,
+            },
+        ),
+        (
+            json!({ "subtype": "hook_callback", "input": {
+                "tool_name": "Bash", "tool_input": 7, "agent_type": "scout",
+            } }),
+            Heard::ToolWanted {
+                request: id(),
+                tool: "Bash".to_owned(),
+                input: json!(7),
+                helper: Some("scout".to_owned()),
+            },
         ),
     ];
     for (wish, expected) in table {

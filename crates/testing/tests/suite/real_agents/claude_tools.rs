@@ -15,6 +15,7 @@ in_both_versions! {
     a_list_of_tools_allows_nothing_else
     what_is_taken_away_cannot_be_used
     a_helper_of_a_restricted_agent_is_restricted
+    a_helper_has_rules_of_its_own
     without_questions_there_is_no_tool_for_them
 }
 
@@ -50,10 +51,15 @@ fn script(replies: impl IntoIterator<Item = Reply>) -> Script {
     Script::new().with(turn.reply(Reply::say("Done.")))
 }
 
-/// A stand whose project has a server of MCP.
+/// A stand whose program offers every tool it has at once.
 fn stand(version: &str, script: Script) -> Stand {
     let direct = ("ENABLE_TOOL_SEARCH".to_owned(), "false".to_owned());
-    let stand = Stand::with(version, script, |config| config.env.push(direct));
+    Stand::with(version, script, |config| config.env.push(direct))
+}
+
+/// A stand whose project has a server of MCP.
+fn stand_with_server(version: &str, script: Script) -> Stand {
+    let stand = stand(version, script);
     let folder = stand.workspace.path();
     let server = folder.join("server.sh");
     fs::write(&server, MCP).unwrap();
@@ -84,7 +90,7 @@ async fn a_list_of_tools_allows_nothing_else(version: &str) {
         mcp(),
         shell("git init -q inner"),
     ];
-    let stand = stand(version, script(replies));
+    let stand = stand_with_server(version, script(replies));
     let tools = rules(Some(&["Read", "Bash(git:*)"]), &[]);
     let conversation = stand.open(request(&stand, tools)).await;
     let (heard, stop) = exchange(conversation.as_ref(), "go").await;
@@ -107,7 +113,7 @@ async fn a_list_of_tools_allows_nothing_else(version: &str) {
 async fn what_is_taken_away_cannot_be_used(version: &str) {
     let replies =
         || [write("written"), shell("touch behind && git push"), mcp(), shell("touch ok")];
-    let stand = stand(version, script(replies()));
+    let stand = stand_with_server(version, script(replies()));
     let tools = rules(None, &["Write", "Bash(git push:*)", "mcp__host__touch"]);
     let conversation = stand.open(request(&stand, tools)).await;
     let (heard, _) = exchange(conversation.as_ref(), "go").await;
@@ -132,30 +138,66 @@ async fn what_is_taken_away_cannot_be_used(version: &str) {
     assert_eq!(offered(&stand.asked("all of it").body), ["Bash", "Write", "mcp__host__touch"]);
 }
 
-async fn a_helper_of_a_restricted_agent_is_restricted(version: &str) {
+/// A helper that tries a shell, a file and git.
+fn helping() -> Turn {
+    Turn::default()
+        .user("helper: look around")
+        .reply(shell("touch made"))
+        .reply(write("written"))
+        .reply(shell("git init -q inner"))
+        .reply(Reply::say("Looked."))
+}
+
+/// An agent that starts a helper.
+fn helped() -> Turn {
     let task = json!({
         "description": "look around",
         "prompt": "helper: look around",
         "subagent_type": "scout",
         "run_in_background": false,
     });
-    let helper = Turn::default()
-        .user("helper: look around")
-        .reply(shell("touch made"))
-        .reply(write("written"))
-        .reply(shell("git init -q inner"))
-        .reply(Reply::say("Looked."));
-    let main = Turn::default().reply(Reply::call("Agent", task)).reply(Reply::say("Done."));
-    let stand = stand(version, Script::new().with(helper).with(main));
-    let scout = Persona {
+    Turn::default().reply(Reply::call("Agent", task)).reply(Reply::say("Done."))
+}
+
+fn scout(tools: ToolRules) -> Persona {
+    Persona {
         name: "scout".to_owned(),
         description: "Looks around".to_owned(),
         prompt: "You look around.".to_owned(),
-        tools: ToolRules::default(),
+        tools,
         model: None,
-    };
+    }
+}
+
+async fn a_helper_has_rules_of_its_own(version: &str) {
+    let only = rules(Some(&["Bash(git:*)"]), &[]);
+    let without = rules(None, &["Write", "Bash(touch:*)"]);
+    for (helper, names) in [(only, "Bash"), (without, "Read")] {
+        // The agent itself may do everything, and does before it starts the helper.
+        let task = helped();
+        let main = [write("own"), task.replies[0].clone(), Reply::say("Done.")];
+        let main = main.into_iter().fold(Turn::default(), Turn::reply);
+        let stand = stand(version, Script::new().with(helping()).with(main));
+        let helpers = vec![scout(helper)];
+        let request = OpenRequest { helpers, ..request(&stand, ToolRules::default()) };
+        let conversation = stand.open(request).await;
+        let (heard, stop) = exchange(conversation.as_ref(), "go").await;
+        assert_eq!(text(stop), "Done.", "{heard:?}");
+        let expected = [("write", true), ("shell", false), ("write", false), ("shell", true)];
+        assert_eq!(went(&heard.tools), expected);
+        assert!(stand.made("own") && !stand.made("made") && !stand.made("written"));
+        assert!(stand.made("inner/.git"));
+        let body = stand.asked("helper: look around").body;
+        let offered = offered(&body);
+        assert!(offered.contains(&names) && !offered.contains(&"Write"), "{offered:?}");
+    }
+}
+
+async fn a_helper_of_a_restricted_agent_is_restricted(version: &str) {
+    let stand = stand(version, Script::new().with(helping()).with(helped()));
     let tools = rules(Some(&["Task", "Read", "Bash(git:*)"]), &[]);
-    let request = OpenRequest { helpers: vec![scout], ..request(&stand, tools) };
+    let helpers = vec![scout(ToolRules::default())];
+    let request = OpenRequest { helpers, ..request(&stand, tools) };
     let conversation = stand.open(request).await;
     let (heard, stop) = exchange(conversation.as_ref(), "go").await;
     assert_eq!(text(stop), "Done.", "{heard:?}");
