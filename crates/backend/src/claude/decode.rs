@@ -77,7 +77,13 @@ impl Decoder {
             Some(Line::ControlCancelRequest { request_id: request }) => {
                 vec![Heard::Withdrawn { request }]
             }
-            Some(Line::ControlResponse { response }) => vec![replied(response)],
+            Some(Line::ControlResponse { response }) => {
+                // Interrupted before it began, the turn has no other end.
+                let cancelled = response.response.get("cancelled").and_then(Value::as_array);
+                let end = cancelled.is_some_and(|list| !list.is_empty());
+                let end = end.then_some(Heard::Ended(Stop::Interrupted));
+                std::iter::once(replied(response)).chain(end).collect()
+            }
             Some(Line::Other) => vec![],
         }
     }

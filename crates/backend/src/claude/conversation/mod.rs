@@ -346,7 +346,10 @@ impl Talk {
                 }
             }
             Heard::Ended(stop) => {
-                self.known = Known::Yes;
+                // Of an interrupted turn, not even the prompt may have been kept.
+                if stop != Stop::Interrupted {
+                    self.known = Known::Yes;
+                }
                 self.finish(stop);
             }
             Heard::Garbled => {}

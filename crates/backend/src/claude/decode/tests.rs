@@ -151,14 +151,30 @@ fn the_end_waits_for_the_word_that_nothing_more_comes() {
 }
 
 #[test]
+fn a_turn_that_was_cancelled_before_it_began_has_ended() {
+    let reply = |response: Value| {
+        let response = json!({ "subtype": "success", "request_id": "r", "response": response });
+        json!({ "type": "control_response", "response": response })
+    };
+    let ends = |response: Value| {
+        let heard = hear(&mut Decoder::default(), &reply(response));
+        heard.into_iter().filter(|heard| matches!(heard, Heard::Ended(_))).collect::<Vec<_>>()
+    };
+    let cancelled = json!({ "still_queued": [], "cancelled": ["u"] });
+    assert_eq!(ends(cancelled), [Heard::Ended(Stop::Interrupted)]);
+    assert_eq!(ends(json!({ "still_queued": [], "cancelled": [] })), []);
+    assert_eq!(ends(json!({ "cancelled": "odd" })), []);
+    assert_eq!(ends(Value::Null), []);
+}
+
+#[test]
 fn a_line_may_be_long() {
     let text = "a word ".repeat(450_000);
     let line = json!({ "type": "assistant", "message": { "content": [{ "type": "text", "text": text }] } });
     let said = Heard::Event(TurnEvent::Reported(Report::Said { text }));
     assert_eq!(hear(&mut Decoder::default(), &line), [Heard::Answering, said]);
-    let call = json!({ "type": "tool_use", "id": "t", "name": "Write", "input": {
-        "file_path": "a", "content": "x".repeat(3_000_000),
-    } });
+    let input = json!({ "command": "x".repeat(3_000_000) });
+    let call = json!({ "type": "tool_use", "id": "t", "name": "Bash", "input": input });
     let line = json!({ "type": "assistant", "message": { "content": [call] } });
     let heard = hear(&mut Decoder::default(), &line);
     assert!(format!("{heard:?}").len() < 500, "only a summary is told");

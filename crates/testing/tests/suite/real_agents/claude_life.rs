@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use atomic_backend::claude::ClaudeConfig;
 use atomic_backend::{Backend as _, Conversation, OpenRequest};
-use atomic_event::Usage;
+use atomic_event::{Stop, Usage};
 use atomic_testing::agents::CLAUDE;
-use atomic_testing::conformance::backend::{Heard, exchange, in_time};
-use atomic_testing::model::{self, Reply, Script, Turn};
+use atomic_testing::conformance::backend::{Heard, exchange, in_time, send};
+use atomic_testing::model::{self, Ending, Reply, Script, Turn};
 
 use super::stand::{Stand, backend, config, in_both_versions, text};
 
@@ -17,6 +17,7 @@ in_both_versions! {
     a_conversation_that_rests_keeps_its_process
     a_conversation_is_held_once
     what_was_spent_is_counted_once
+    an_interrupted_program_stays
 }
 
 fn saying(text: &str) -> Script {
@@ -71,6 +72,25 @@ async fn a_conversation_is_held_once(version: &str) {
     assert!(stand.processes().is_empty());
     let conversation = stand.open(stand.resume(id)).await;
     assert_eq!(text(exchange(conversation.as_ref(), "three").await.1), "Yes.");
+}
+
+async fn an_interrupted_program_stays(version: &str) {
+    let hang = Reply { ending: Ending::Hang, ..Reply::say("Well") };
+    let hang = Turn { absent: vec!["on".to_owned()], ..Turn::default().reply(hang) };
+    let script = Script::new().with(hang).with(Turn::default().reply(Reply::say("Yes.")));
+    let stand = Stand::new(version, script);
+    let conversation = stand.open(stand.request()).await;
+    let process = stand.process();
+    for at_once in [true, true, false] {
+        let mut listener = send(conversation.as_ref(), "hang").await;
+        if !at_once {
+            listener.until_typed().await;
+        }
+        in_time("interrupting", conversation.interrupt()).await;
+        assert_eq!(listener.until_end().await.1, Stop::Interrupted);
+        assert_eq!(text(exchange(conversation.as_ref(), "go on").await.1), "Yes.");
+        assert_eq!(stand.process(), process, "at once: {at_once}");
+    }
 }
 
 /// What one turn cost: what was read, what was written, and the money.

@@ -28,6 +28,8 @@ async fn prompts_reach_the_model_as_they_are(version: &str) {
         "/cost",
         "Look at @note.txt and say what it is.",
         "@note.txt",
+        "See @note.txt, @\"note.txt\" and @note.txt again.",
+        "/help @note.txt",
         "# remember this",
         "!touch made",
         "two\nlines with \u{1f980} and \"quotes\"",
