@@ -22,7 +22,8 @@ const COMPLAINT: usize = 2_000;
 /// A program that was started.
 pub(super) struct Process {
     guarded: Guarded,
-    stdin: Option<ChildStdin>,
+    /// Lines to write; without it, the program's input ends.
+    input: Option<mpsc::UnboundedSender<String>>,
     lines: mpsc::Receiver<String>,
     complaint: Arc<Mutex<String>>,
 }
@@ -50,8 +51,11 @@ impl Process {
         if let Some(stderr) = guarded.stderr.take() {
             tokio::spawn(read_complaint(stderr, Arc::clone(&complaint)));
         }
-        let stdin = guarded.stdin.take();
-        Ok(Self { guarded, stdin, lines, complaint })
+        let (input, written) = mpsc::unbounded_channel();
+        if let Some(stdin) = guarded.stdin.take() {
+            tokio::spawn(write_lines(stdin, written));
+        }
+        Ok(Self { guarded, input: Some(input), lines, complaint })
     }
 
     /// The next line; nothing when there will be no more.
@@ -59,14 +63,11 @@ impl Process {
         self.lines.recv().await
     }
 
-    /// Writes one line. A program that does not read any more is noticed by its end.
-    pub(super) async fn write(&mut self, line: &str) {
-        let Some(stdin) = &mut self.stdin else { return };
-        let mut bytes = Vec::with_capacity(line.len() + 1);
-        bytes.extend_from_slice(line.as_bytes());
-        bytes.push(b'\n');
-        if stdin.write_all(&bytes).await.is_err() || stdin.flush().await.is_err() {
-            self.stdin = None;
+    /// Writes one line, as soon as the program reads it. One that does not read any more does not
+    /// hold us up; it is noticed by its end, or ended by us.
+    pub(super) fn write(&self, line: String) {
+        if let Some(input) = &self.input {
+            let _ = input.send(line);
         }
     }
 
@@ -93,7 +94,7 @@ impl Process {
     /// Ends it and everything it started.
     pub(super) async fn end(mut self) {
         // It then saves what it has to and ends by itself, if it has nothing to do.
-        self.stdin = None;
+        self.input = None;
         self.lines.close();
         if timeout(LAST_WORDS, self.guarded.wait()).await.is_err() {
             self.guarded.end().await;
@@ -103,6 +104,15 @@ impl Process {
     /// Ends it and everything it started without giving it time for last words.
     pub(super) async fn kill(self) {
         self.guarded.end().await;
+    }
+}
+
+async fn write_lines(mut stdin: ChildStdin, mut lines: mpsc::UnboundedReceiver<String>) {
+    while let Some(mut line) = lines.recv().await {
+        line.push('\n');
+        if stdin.write_all(line.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
+            return;
+        }
     }
 }
 

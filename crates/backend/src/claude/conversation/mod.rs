@@ -126,7 +126,7 @@ impl Talk {
                 Woken::Room => {}
                 Woken::NobodyListens => {
                     self.outbox.clear();
-                    self.interrupt().await;
+                    self.interrupt();
                     if self.turn.as_ref().is_some_and(|turn| turn.events.is_closed()) {
                         // Its end is waited for, but nobody is told.
                         self.settle_unheard();
@@ -162,11 +162,11 @@ impl Talk {
                 let _ = reply.send(sent);
             }
             Command::Answer { id, answer, reply } => {
-                let answered = self.answer(&id, answer).await;
+                let answered = self.answer(&id, answer);
                 let _ = reply.send(answered);
             }
             Command::Interrupt { reply } => {
-                self.interrupt().await;
+                self.interrupt();
                 let _ = reply.send(());
             }
             Command::Request { wish, reply } => {
@@ -174,7 +174,7 @@ impl Talk {
                     let _ = reply.send(Err(error.to_string()));
                     return;
                 }
-                let request = self.request(&wish).await;
+                let request = self.request(&wish);
                 self.asked.push((request, reply));
             }
             Command::Close { reply } => {
@@ -199,7 +199,7 @@ impl Talk {
         self.decoder.begin_turn();
         let is_markable = self.launch.knows_literal_prompts();
         let line = if literally { wire::prompt(prompt, is_markable) } else { wire::user(prompt) };
-        self.write(&line).await;
+        self.write(line.clone());
         if self.known == Known::No {
             self.known = Known::Perhaps;
         }
@@ -220,7 +220,7 @@ impl Talk {
         Ok(turn)
     }
 
-    async fn answer(&mut self, id: &QuestionId, answer: Answer) -> Result<(), BackendError> {
+    fn answer(&mut self, id: &QuestionId, answer: Answer) -> Result<(), BackendError> {
         let asking = self.turn.as_mut().and_then(|turn| turn.question.as_mut());
         let Some(asking) = asking.filter(|asking| asking.id() == *id) else {
             return Err(misused(&format!("the question {id} is not open")));
@@ -234,19 +234,19 @@ impl Talk {
         if let Some(turn) = &mut self.turn {
             turn.question = None;
         }
-        self.write(&line).await;
+        self.write(line);
         Ok(())
     }
 
     /// Interrupts the turn; it has a moment to end by itself.
-    async fn interrupt(&mut self) {
+    fn interrupt(&mut self) {
         let Some(turn) = &mut self.turn else { return };
         if turn.interrupted.is_some() || self.outbox.iter().any(is_end) {
             return;
         }
         turn.interrupted = Some(Instant::now() + INTERRUPTED);
         turn.question = None;
-        self.request(&json!({ "subtype": "interrupt", "cancel_queued": true })).await;
+        self.request(&json!({ "subtype": "interrupt", "cancel_queued": true }));
     }
 
     /// Without anybody who listens, the turn goes on only until the program has stopped.
@@ -272,7 +272,7 @@ impl Talk {
             self.finish(Stop::Interrupted);
         } else if let Some((_, trouble)) = turn.trouble.take_if(|(until, _)| *until <= now) {
             turn.failure = Some(trouble.into_error());
-            self.interrupt().await;
+            self.interrupt();
         }
     }
 
@@ -287,20 +287,20 @@ impl Talk {
                 }
                 self.finish(Stop::Failed(garbled(line).into()));
             } else {
-                self.serve(heard).await;
+                self.serve(heard);
             }
         }
     }
 
     /// Does what a line asks for.
-    async fn serve(&mut self, heard: Heard) {
+    fn serve(&mut self, heard: Heard) {
         match heard {
             Heard::Event(event) => {
                 if self.turn.is_some() {
                     self.outbox.push_back(event);
                 }
             }
-            Heard::Asked { request, questions, input } => self.ask(request, questions, input).await,
+            Heard::Asked { request, questions, input } => self.ask(request, questions, input),
             Heard::ToolWanted { request, tool, input, helper } => {
                 let verdict = match self.launch.refusal(&tool, &input, helper.as_deref()) {
                     None => json!({}),
@@ -310,14 +310,14 @@ impl Talk {
                         "permissionDecisionReason": why,
                     } }),
                 };
-                self.write(&wire::reply(&request, &verdict)).await;
+                self.write(wire::reply(&request, &verdict));
             }
             Heard::LeaveWanted { request, input } => {
                 let verdict = json!({ "behavior": "allow", "updatedInput": input });
-                self.write(&wire::reply(&request, &verdict)).await;
+                self.write(wire::reply(&request, &verdict));
             }
             Heard::Unsupported { request, what } => {
-                self.write(&wire::refuse(&request, &format!("{what} is not supported"))).await;
+                self.write(wire::refuse(&request, &format!("{what} is not supported")));
             }
             Heard::Withdrawn { request } => {
                 if let Some(turn) = &mut self.turn {
@@ -356,7 +356,7 @@ impl Talk {
         }
     }
 
-    async fn ask(&mut self, request: String, questions: Vec<Question>, input: Value) {
+    fn ask(&mut self, request: String, questions: Vec<Question>, input: Value) {
         let asking = Asking { request, input, questions, answers: vec![] };
         let allowed = self.launch.request.questions;
         match (&mut self.turn, asking.event()) {
@@ -367,7 +367,7 @@ impl Talk {
             _ => {
                 let why = "Nobody can be asked here. Decide yourself and say what you decided.";
                 let verdict = json!({ "behavior": "deny", "message": why });
-                self.write(&wire::reply(&asking.request, &verdict)).await;
+                self.write(wire::reply(&asking.request, &verdict));
             }
         }
     }
@@ -403,7 +403,7 @@ impl Talk {
         let error = match self.unheard() {
             // It had ended before, and we did not know when we sent the prompt.
             Some(prompt) => match self.launch().await {
-                Ok(_) => return self.write(&prompt).await,
+                Ok(_) => return self.write(prompt),
                 Err(error) => error,
             },
             None => exited(&exit),
@@ -435,18 +435,18 @@ impl Talk {
         next_line(&mut self.process).await
     }
 
-    async fn write(&mut self, line: &str) {
-        if let Some(process) = &mut self.process {
-            process.write(line).await;
+    fn write(&self, line: String) {
+        if let Some(process) = &self.process {
+            process.write(line);
         }
     }
 
     /// Asks the program for something; returns the request's id.
-    async fn request(&mut self, wish: &Value) -> String {
+    fn request(&mut self, wish: &Value) -> String {
         self.requests += 1;
         let id = format!("atomic-{}", self.requests);
         let line = wire::request(&id, wish);
-        self.write(&line).await;
+        self.write(line);
         id
     }
 }

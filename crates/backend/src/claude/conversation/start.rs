@@ -45,7 +45,7 @@ impl Talk {
             Some(started.map_err(|error| BackendError::Misconfigured(error.to_string()))?);
         self.decoder = Decoder::default();
         let wish = self.launch.initialize();
-        let request = self.request(&wish).await;
+        let request = self.request(&wish);
         let ready = async {
             loop {
                 let Some(line) = self.line().await else {
@@ -63,7 +63,7 @@ impl Talk {
                     if heard == Heard::Garbled {
                         return Err(garbled(&line));
                     }
-                    self.serve(heard).await;
+                    self.serve(heard);
                 }
             }
         };
