@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use atomic_backend::Conversation;
-use atomic_event::TurnEvent;
+use atomic_event::{Stop, TurnEvent};
 use atomic_testing::conformance::backend::{exchange, in_time, send};
 use atomic_testing::model::{Break, Ending, ModelServer, Reply, Script, Turn};
 use rustix::process::{Pid, Signal, kill_process};
@@ -21,6 +21,7 @@ in_both_versions! {
     the_program_is_killed_in_the_middle_of_a_turn
     the_program_is_killed_between_two_turns
     the_input_of_the_program_is_closed
+    a_program_that_stands_still_holds_nobody_up
 }
 
 fn saying(text: &str) -> Script {
@@ -138,7 +139,27 @@ async fn a_broken_answer_is_not_the_end(version: &'static str) {
 }
 
 fn kill(process: i32) {
-    kill_process(Pid::from_raw(process).unwrap(), Signal::KILL).unwrap();
+    signal(process, Signal::KILL);
+}
+
+fn signal(process: i32, signal: Signal) {
+    kill_process(Pid::from_raw(process).unwrap(), signal).unwrap();
+}
+
+/// It reads nothing, not even that it is interrupted, and a large prompt does not fit into the pipe.
+async fn a_program_that_stands_still_holds_nobody_up(version: &'static str) {
+    let stand = Stand::new(version, saying("Yes."));
+    let conversation = stand.open(stand.request()).await;
+    assert_eq!(text(exchange(conversation.as_ref(), "first").await.1), "Yes.");
+    stand.is_kept(&conversation.id(), "first").await;
+    signal(stand.process(), Signal::STOP);
+    let listener = send(conversation.as_ref(), &"long ".repeat(200_000)).await;
+    in_time("interrupting", conversation.interrupt()).await;
+    assert_eq!(listener.until_end().await.1, Stop::Interrupted);
+    goes_on(&stand, conversation.as_ref(), "first").await;
+    signal(stand.process(), Signal::STOP);
+    in_time("closing", conversation.close()).await;
+    assert!(stand.processes().is_empty());
 }
 
 async fn the_program_is_killed_in_the_middle_of_a_turn(version: &'static str) {
