@@ -2,7 +2,7 @@
 //!
 //! Start reading at [`Decoder::line`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use atomic_event::{
     Choice, Helper, HelperState, Question, Report, Stop, Todo, ToolCall, ToolUse, TurnEvent, Wait,
@@ -11,6 +11,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::account::Account;
+use super::list::OwnList;
 use super::trouble::{self, Trouble};
 use super::wire::{Line, Request, Response, Spoken, Streamed, System, TaskNews, TurnResult};
 
@@ -48,6 +49,9 @@ pub(super) enum Heard {
 pub(super) struct Decoder {
     /// Tools in use, by the model's id of the call.
     calls: BTreeMap<String, ToolCall>,
+    /// Those by which the agent keeps its own list.
+    list_calls: BTreeSet<String>,
+    list: OwnList,
     /// Helpers, by the id of the call that started them.
     helpers: BTreeMap<String, Helper>,
     account: Account,
@@ -91,6 +95,7 @@ impl Decoder {
     /// Forgets what belongs to a turn.
     pub(super) fn begin_turn(&mut self) {
         self.calls.clear();
+        self.list_calls.clear();
         self.helpers.clear();
         self.trouble = None;
         self.ending = None;
@@ -203,6 +208,10 @@ impl Decoder {
                 let items = input.get("todos").map(todos)?;
                 return Some(reported(Report::Todos { items }));
             }
+            about if OwnList::is_about(about) && by.is_none() => {
+                self.list_calls.insert(id.to_owned());
+                return None;
+            }
             _ => {}
         }
         let by = by.map(|call| self.helpers.get(call).map_or(call, |helper| &helper.id).to_owned());
@@ -213,7 +222,12 @@ impl Decoder {
 
     fn user(&mut self, spoken: &Spoken) -> Vec<Heard> {
         let results = blocks(&spoken.message.content).filter_map(|block| {
-            let call = self.calls.remove(block.get("tool_use_id")?.as_str()?)?;
+            let id = block.get("tool_use_id")?.as_str()?;
+            if self.list_calls.remove(id) {
+                let items = self.list.learn(&spoken.tool_use_result)?;
+                return Some(reported(Report::Todos { items }));
+            }
+            let call = self.calls.remove(id)?;
             let failed = block.get("is_error").and_then(Value::as_bool).unwrap_or(false);
             let ToolCall { tool, summary, by } = call;
             Some(reported(Report::ToolUsed(ToolUse { tool, summary, ok: !failed, by })))

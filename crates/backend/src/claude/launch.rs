@@ -78,6 +78,8 @@ impl Launch {
             ("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS".to_owned(), "1".to_owned()),
             ("CLAUDE_CODE_ENTRYPOINT".to_owned(), "atomic".to_owned()),
             ("DISABLE_AUTOUPDATER".to_owned(), "1".to_owned()),
+            // Newer programs otherwise let an agent keep a list of its own only at the terminal.
+            ("CLAUDE_CODE_ENABLE_TODO_TOOLS".to_owned(), "1".to_owned()),
         ];
         env.extend(self.env.iter().cloned());
         if self.sandbox {

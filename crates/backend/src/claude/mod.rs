@@ -8,6 +8,7 @@ mod account;
 mod conversation;
 mod decode;
 mod launch;
+mod list;
 mod process;
 mod trouble;
 mod wire;

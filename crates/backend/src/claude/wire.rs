@@ -97,6 +97,8 @@ pub(super) struct Spoken {
     pub(super) parent_tool_use_id: Option<String>,
     /// Set when it is not the model that speaks, but the program about an error.
     pub(super) error: Value,
+    /// What a tool returned, beside the text that the model is shown.
+    pub(super) tool_use_result: Value,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -13,6 +13,7 @@ use super::stand::{Stand, in_both_versions, last_words, offered, text, texts};
 in_both_versions! {
     prompts_reach_the_model_as_they_are
     thoughts_and_lists_are_told
+    a_list_kept_entry_by_entry_is_told
     a_summary_takes_the_place_of_what_was_said
     models_are_listed
     structured_output_is_the_final_text
@@ -78,6 +79,27 @@ async fn thoughts_and_lists_are_told(version: &str) {
     assert!(offered(&body).contains(&"TodoWrite"), "{:?}", offered(&body));
     let [items] = lists.as_slice() else { panic!("{lists:?}") };
     let items: Vec<_> = items.iter().map(|i| (i.content.as_str(), i.status.as_str())).collect();
+    assert_eq!(items, [("Look", "completed"), ("Leap", "pending")]);
+}
+
+/// The list as the program offers it by itself.
+async fn a_list_kept_entry_by_entry_is_told(version: &str) {
+    let make = |subject: &str| json!({ "subject": subject, "description": "as asked" });
+    let finish = json!({ "taskId": "1", "status": "completed" });
+    let turn = Turn::default()
+        .reply(Reply::call("TaskCreate", make("Look")))
+        .reply(Reply::call("TaskCreate", make("Leap")))
+        .reply(Reply::call("TaskUpdate", finish))
+        .reply(Reply::say("Done."));
+    let stand = Stand::new(version, Script::new().with(turn));
+    let conversation = stand.open(stand.request()).await;
+    let (heard, _) = exchange(conversation.as_ref(), "go").await;
+    let last =
+        heard.others.iter().rev().find_map(|report| {
+            if let Report::Todos { items } = report { Some(items) } else { None }
+        });
+    let items: Vec<_> =
+        last.unwrap().iter().map(|i| (i.content.as_str(), i.status.as_str())).collect();
     assert_eq!(items, [("Look", "completed"), ("Leap", "pending")]);
 }
 
