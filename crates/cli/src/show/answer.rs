@@ -1,14 +1,12 @@
 //! For one turn: what the agent says, as it says it, and nothing else where others read it.
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::sync::PoisonError;
 
 use atomic_event::{Delta, Envelope, Event, Intent, Report};
 use tokio::sync::mpsc;
 
 use super::ask::{self, Open};
 use super::{FrontEnd, plain, question_text};
-use crate::commands::run::somebody_is_there;
 use crate::paint;
 
 /// Text to standard output, everything else to standard error.
@@ -22,10 +20,7 @@ pub(super) struct Answer {
 
 impl Answer {
     pub(super) fn new(intents: mpsc::Sender<Intent>) -> Self {
-        let open = Open::default();
-        if somebody_is_there(&crate::args::OutputArgs::default()) {
-            ask::listen(Open::clone(&open), intents);
-        }
+        let open = ask::open(intents);
         Self { typed: String::new(), is_watched: io::stdout().is_terminal(), open }
     }
 
@@ -53,20 +48,11 @@ impl Answer {
         paint::aside(text);
         Ok(())
     }
-
-    fn note_question(&self, event: &Event) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Event::QuestionAsked { id, question, .. } = event {
-            open.push((id.clone(), question.clone()));
-        } else if let Event::QuestionAnswered(answered) = event {
-            open.retain(|(id, _)| *id != answered.id);
-        }
-    }
 }
 
 impl FrontEnd for Answer {
     fn fact(&mut self, envelope: &Envelope) -> io::Result<()> {
-        self.note_question(&envelope.event);
+        ask::note(&self.open, &envelope.event);
         let event = &envelope.event;
         if let Event::StepReported { report: Report::Said { text }, .. } = event {
             return self.said(text);

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use atomic_event::{Delta, Envelope, Event, Intent, StepId};
@@ -14,7 +13,6 @@ use tokio::sync::mpsc;
 use super::ask::{self, Open};
 use super::plain::{Plain, name};
 use super::{FrontEnd, task_lines};
-use crate::commands::run::somebody_is_there;
 
 const TASKS: &str = "{spinner} [{bar:24}] {pos}/{len} tasks · {elapsed} · {msg}";
 const NO_TASKS: &str = "{spinner} {elapsed} · {msg}";
@@ -36,10 +34,7 @@ impl Live {
         let whole = bars.add(ProgressBar::new(0));
         whole.set_style(style(NO_TASKS));
         whole.enable_steady_tick(Duration::from_millis(120));
-        let open = Open::default();
-        if somebody_is_there(&crate::args::OutputArgs::default()) {
-            ask::listen(Open::clone(&open), intents);
-        }
+        let open = ask::open(intents);
         let lines = Plain::default();
         Self { session, lines, bars, whole, tasks: vec![], running: BTreeMap::new(), open }
     }
@@ -75,15 +70,6 @@ impl Live {
             self.running.insert(started.step.clone(), name(&started.step));
         }
     }
-
-    fn note_question(&self, event: &Event) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Event::QuestionAsked { id, question, .. } = event {
-            open.push((id.clone(), question.clone()));
-        } else if let Event::QuestionAnswered(answered) = event {
-            open.retain(|(id, _)| *id != answered.id);
-        }
-    }
 }
 
 impl FrontEnd for Live {
@@ -93,7 +79,7 @@ impl FrontEnd for Live {
             // A line the terminal has to wrap would be counted as one when the bars are redrawn.
             self.bars.println(wrapped(&line, width))?;
         }
-        self.note_question(&envelope.event);
+        ask::note(&self.open, &envelope.event);
         self.note_running(&envelope.event);
         self.refresh();
         Ok(())
