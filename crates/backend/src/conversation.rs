@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::pin::Pin;
 
-use atomic_event::{AgentName, Answer, BackendId, ConversationId, QuestionId, TurnEvent};
+use atomic_event::{
+    AgentName, Answer, BackendId, ConversationId, QuestionId, StepError, TurnEvent, Usage,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -72,8 +74,9 @@ pub trait Conversation: Send + Sync {
     /// [`Stop::Interrupted`](atomic_event::Stop::Interrupted).
     fn interrupt(&self) -> BoxFuture<'_, ()>;
 
-    /// Lets the program summarise the conversation, so that it fills less of its window.
-    fn compact(&self) -> BoxFuture<'_, Result<(), BackendError>>;
+    /// Lets the program summarise the conversation, so that it fills less of its window; returns what
+    /// that has cost, where it is known.
+    fn compact(&self) -> BoxFuture<'_, Result<Option<Usage>, StepError>>;
 
     /// Uses another model from the next turn on.
     fn set_model(&self, _model: String) -> BoxFuture<'_, Result<(), BackendError>> {

@@ -28,6 +28,8 @@ pub enum TurnEvent {
         id: QuestionId,
         /// What it asks.
         question: Question,
+        /// How many more questions follow that are asked together with this one.
+        more: usize,
     },
     /// The turn is over; nothing follows.
     Ended(Stop),

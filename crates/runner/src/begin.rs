@@ -265,6 +265,7 @@ impl Run {
                 return Err(StepError::new("function", format!("there is no parser `{id}`")));
             }
         };
+        let remembers = self.stage.backend.remembers();
         let open = self.book.open.get(step).and_then(|open| open.conversation.clone());
         let shared = self.book.conversation(step).cloned().filter(|_| !action.fresh);
         Ok(AgentJob {
@@ -276,7 +277,7 @@ impl Run {
             questions: action.questions,
             resume: if how == How::Continued { open } else { shared },
             how,
-            answers: self.book.answers(step),
+            answers: self.book.answers(step, !(how == How::Continued && remembers)),
             schema: schema.filter(|schema| parse.is_none() && wants_structure(schema)),
             tools,
             helpers: if action.helpers { self.helpers() } else { vec![] },

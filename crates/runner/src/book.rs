@@ -68,6 +68,9 @@ pub(crate) struct Asked {
     pub(crate) by_signal: bool,
     pub(crate) answer: Option<Answer>,
     pub(crate) delivered: bool,
+    /// Whether the one who asked has done something since, and so has heard the answer.
+    #[serde(default)]
+    pub(crate) heard: bool,
 }
 
 /// What the run has used.
@@ -147,6 +150,7 @@ impl Book {
                     by_signal: *by_signal,
                     answer: None,
                     delivered: false,
+                    heard: false,
                 };
                 self.questions.insert(id.clone(), asked);
             }
@@ -213,6 +217,12 @@ impl Book {
         if let Some(open) = self.open.get_mut(step) {
             open.progressed = true;
         }
+        // What is spent may be told by one who was stopped before it heard anything.
+        if !matches!(report, Report::Spent(_) | Report::Waited(_)) {
+            for asked in self.questions.values_mut().filter(|asked| asked.step == *step) {
+                asked.heard |= asked.delivered;
+            }
+        }
         if let Report::Spent(usage) = report {
             let known = usage.context_tokens.zip(usage.context_window);
             if let Some(context) = known.filter(|_| self.is_shared(step)) {
@@ -250,10 +260,21 @@ impl Book {
         open
     }
 
-    /// What the user answered to a step's questions so far.
-    pub(crate) fn answers(&self, step: &StepId) -> Vec<(Question, Answer)> {
-        let of_step = self.questions.values().filter(|asked| asked.step == *step);
-        of_step.filter_map(|asked| Some((asked.question.clone(), asked.answer.clone()?))).collect()
+    /// What the user answered to a step's questions so far, in the order they were asked; also what
+    /// it has heard already, for one who does not remember.
+    pub(crate) fn answers(&self, step: &StepId, also_heard: bool) -> Vec<(Question, Answer)> {
+        let of_step = self.questions.iter().filter(|(_, asked)| asked.step == *step);
+        let mut open: Vec<_> = of_step.filter(|(_, asked)| also_heard || !asked.heard).collect();
+        open.sort_by_key(|(id, _)| number(id));
+        let answered = |(_, asked): (&QuestionId, &Asked)| {
+            Some((asked.question.clone(), asked.answer.clone()?))
+        };
+        open.into_iter().filter_map(answered).collect()
+    }
+
+    /// Whether a step waits for an answer.
+    pub(crate) fn waits(&self, step: &StepId) -> bool {
+        self.questions.values().any(|asked| asked.step == *step && asked.answer.is_none())
     }
 }
 

@@ -185,9 +185,15 @@ impl Run {
                 queue.push_back(delivered(true));
                 queue.push_back(Event::StepFinished { step, attempt, result, commit: None });
             }
+            // It asked several things, and goes on when it can be told all of them.
+            (None, Some(_)) if self.book.waits(&step) => {}
             (None, Some(attempt)) => {
                 let reason = "it was waiting for an answer".to_owned();
-                queue.push_back(delivered(false));
+                let untold = self.book.questions.iter();
+                let untold = untold.filter(|(_, a)| a.step == step && !a.delivered);
+                queue.extend(
+                    untold.map(|(id, _)| Event::AnswerDelivered { id: id.clone(), live: false }),
+                );
                 queue.push_back(Event::StepLost { step, attempt, progressed: true, reason });
             }
             (None, None) => {}

@@ -349,8 +349,10 @@ impl Run {
                 events.push(event);
                 after.push(confirm);
             }
-            Message::Asked { step, question, reply } => {
-                self.asked_by_agent(&step, question, reply, events);
+            Message::Asked { step, questions } => {
+                for (question, reply) in questions {
+                    self.asked_by_agent(&step, question, reply, events);
+                }
             }
             Message::Ended { step, attempt, outcome, commit } => {
                 self.crew.live.remove(&step);

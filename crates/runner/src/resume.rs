@@ -154,16 +154,13 @@ impl Run {
     /// those that were found lost before and are about to be started again.
     fn lost_steps(&self) -> Vec<Event> {
         let running: BTreeMap<StepId, u32> = self.machine.running().into_iter().collect();
-        let waits = |step: &StepId| {
-            self.book.questions.values().any(|asked| asked.step == *step && asked.answer.is_none())
-        };
         let mut events = self.undelivered();
-        for (step, open) in self.book.open.iter().filter(|(step, _)| !waits(step)) {
+        for (step, open) in self.book.open.iter().filter(|(step, _)| !self.book.waits(step)) {
             if running.get(step) != Some(&open.attempt) {
                 continue;
             }
             let (step, attempt) = (step.clone(), open.attempt);
-            let answer = self.book.answers(&step).into_iter().next_back();
+            let answer = self.book.answers(&step, true).into_iter().next_back();
             events.push(match answer.filter(|_| self.is_ask_node(&step)) {
                 Some((question, answer)) => {
                     let result = crate::question::result_of(&question, &answer);
@@ -184,6 +181,7 @@ impl Run {
     fn undelivered(&self) -> Vec<Event> {
         let answered =
             self.book.questions.iter().filter(|(_, a)| a.answer.is_some() && !a.delivered);
+        let answered = answered.filter(|(_, asked)| !self.book.waits(&asked.step));
         answered
             .map(|(id, asked)| Event::AnswerDelivered {
                 id: id.clone(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use atomic_backend::{Backend, BackendError, BoxFuture, Conversation, OpenRequest, Turn};
-use atomic_event::{Answer, BackendId, ConversationId, QuestionId};
+use atomic_event::{Answer, BackendId, ConversationId, QuestionId, StepError, Usage};
 use atomic_session::MemoryDisk;
 use serde_json::Value;
 
@@ -202,7 +202,7 @@ impl Conversation for LedgerConversation {
         self.inner.interrupt()
     }
 
-    fn compact(&self) -> BoxFuture<'_, Result<(), BackendError>> {
+    fn compact(&self) -> BoxFuture<'_, Result<Option<Usage>, StepError>> {
         self.inner.compact()
     }
 

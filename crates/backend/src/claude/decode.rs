@@ -36,7 +36,9 @@ pub(super) enum Heard {
     Renamed(String),
     /// The provider is in trouble and the program tries again.
     Trouble(Trouble),
-    /// The model is answering: whatever trouble there was is over.
+    /// A piece of an answer comes.
+    Streaming,
+    /// A part of an answer is whole: whatever trouble there was is over.
     Answering,
     /// The turn is over.
     Ended(Stop),
@@ -288,13 +290,12 @@ fn streamed_event(streamed: Streamed) -> Vec<Heard> {
         return vec![];
     }
     let event = streamed.event;
-    if event.r#type == "message_start" {
-        return vec![Heard::Answering];
-    }
     let typed = event.delta.text.map(|text| TurnEvent::Typed { text });
     let thought = event.delta.thinking.map(|text| TurnEvent::Thought { text });
     let not_empty = |event: &TurnEvent| !matches!(event, TurnEvent::Typed { text } | TurnEvent::Thought { text } if text.is_empty());
-    typed.or(thought).filter(not_empty).map(Heard::Event).into_iter().collect()
+    let is_piece = event.r#type == "content_block_delta";
+    let streaming = is_piece.then_some(Heard::Streaming);
+    streaming.into_iter().chain(typed.or(thought).filter(not_empty).map(Heard::Event)).collect()
 }
 
 fn wanted(id: String, request: Request) -> Heard {

@@ -7,24 +7,27 @@
 mod account;
 mod conversation;
 mod decode;
+mod desk;
 mod launch;
 mod list;
 mod process;
 mod trouble;
 mod wire;
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use atomic_event::{Answer, BackendId, ConversationId, QuestionId, Stop, TurnEvent};
+use atomic_event::{
+    Answer, BackendId, ConversationId, QuestionId, Report, StepError, Stop, TurnEvent, Usage,
+};
 use serde_json::{Value, json};
 use tokio::sync::{OnceCell, Semaphore, mpsc, oneshot};
 
 use crate::guard::{Guard, Job};
 use crate::{Backend, BackendError, BoxFuture, Conversation, ModelOffer, OpenRequest, Turn};
 use conversation::{Command, Shared, SharedId, Talk, misused};
+use desk::Desk;
 use launch::{Launch, OLDEST, Version};
 
 /// The name of this backend, in every output.
@@ -33,8 +36,8 @@ const ID: &str = "claude";
 /// How long the program may take to say its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(20);
 
-/// How many programs are kept for conversations that may be continued.
-const RESTING: usize = 4;
+/// By what the program is told how often to try again.
+const MAX_RETRIES: &str = "CLAUDE_CODE_MAX_RETRIES";
 
 /// How to use the program.
 #[derive(Clone, Debug)]
@@ -62,13 +65,6 @@ pub struct ClaudeBackend {
 
 /// Whom to tell what is wanted, and what the program said when it was ready.
 type Started = (mpsc::Sender<Command>, Value);
-
-/// The conversations somebody holds, and those that rest.
-#[derive(Default)]
-struct Desk {
-    open: Mutex<BTreeSet<ConversationId>>,
-    resting: Mutex<Vec<ClaudeConversation>>,
-}
 
 impl ClaudeBackend {
     /// Uses the program as `config` says; every process runs under `guard`.
@@ -99,18 +95,26 @@ impl ClaudeBackend {
         let version = Version::read(&said.tail);
         match (said.status.and_then(|status| status.code()), version) {
             (Some(126 | 127), _) => Err(BackendError::NotInstalled { backend, program }),
-            (Some(0), Some(version)) if version < OLDEST => Err(BackendError::TooOld {
-                backend,
-                program,
-                found: version.to_string(),
-                needed: OLDEST.to_string(),
-            }),
-            (Some(0), Some(version)) => Ok(version),
+            (Some(0), Some(version)) => self.new_enough(version),
+            (None, _) => {
+                let limit = VERSION_LIMIT.as_secs();
+                let status = format!("it did not say its version within {limit} s");
+                Err(BackendError::Exited { backend, status })
+            }
             _ => {
                 let line = decode::shorten(&said.tail);
                 Err(BackendError::Garbled { backend, line })
             }
         }
+    }
+
+    fn new_enough(&self, version: Version) -> Result<Version, BackendError> {
+        if version >= OLDEST {
+            return Ok(version);
+        }
+        let (backend, program) = (self.id(), self.config.program.clone());
+        let (found, needed) = (version.to_string(), OLDEST.to_string());
+        Err(BackendError::TooOld { backend, program, found, needed })
     }
 
     async fn begin(&self, request: OpenRequest) -> Result<ClaudeConversation, BackendError> {
@@ -122,28 +126,23 @@ impl ClaudeBackend {
         if uuid::Uuid::parse_str(id.as_str()).is_err() {
             return Err(BackendError::ConversationGone { backend: self.id(), conversation: id });
         }
-        let rested = self.desk.take(&id);
-        if let Some(rested) = rested {
+        if let Some(rested) = self.desk.take(&id) {
             if same_kind(&rested.request, &request) {
-                self.desk.hold(&id)?;
                 return Ok(rested);
             }
             rested.end().await;
         }
-        self.desk.hold(&id)?;
-        let ClaudeConfig { program, sandbox, env, .. } = self.config.clone();
+        let held = self.desk.hold(&id).await?;
+        let ClaudeConfig { program, sandbox, mut env, .. } = self.config.clone();
+        if !env.iter().any(|(name, _)| name == MAX_RETRIES) {
+            let most = tries_within(self.config.retry_window).to_string();
+            env.push((MAX_RETRIES.to_owned(), most));
+        }
         let version = Arc::clone(&self.version);
         let launch = Launch { program, version, sandbox, env, request: request.clone() };
         let shared_id: SharedId = Arc::new(Mutex::new(id.clone()));
-        let start = Talk::start(self.shared.clone(), launch, Arc::clone(&shared_id), resume);
-        let started = self.started(start, resume).await;
-        let (commands, ready) = match started {
-            Ok(started) => started,
-            Err(error) => {
-                self.desk.release(&id);
-                return Err(error);
-            }
-        };
+        let start = Talk::start(self.shared.clone(), launch, Arc::clone(&shared_id), held, resume);
+        let (commands, ready) = self.started(start, resume).await?;
         let desk = Arc::downgrade(&self.desk);
         Ok(ClaudeConversation { held: id, id: shared_id, commands, request, ready, desk })
     }
@@ -162,7 +161,7 @@ impl ClaudeBackend {
         let started = start.await;
         let told = started.as_ref().ok().and_then(|(_, ready)| ready.get("claude_code_version"));
         match told.and_then(Value::as_str).and_then(Version::read) {
-            Some(version) => _ = self.version.set(version),
+            Some(version) => _ = self.version.set(self.new_enough(version)?),
             // One that is too old may also be one that cannot be started like this.
             None => _ = self.version().await?,
         }
@@ -177,31 +176,22 @@ impl ClaudeBackend {
         Err(BackendError::Misconfigured(
             "claude does not work unasked for root, who could harm the whole machine; run atomic as \
              another user or, if this machine is a sandbox that may be harmed, say so: --sandbox, \
-             `atomic config set sandbox true`, or ATOMIC_SANDBOX=true"
+             `atomic config set --user sandbox true`, or ATOMIC_SANDBOX=true"
                 .to_owned(),
         ))
     }
 }
 
-impl Desk {
-    /// Takes a resting conversation.
-    fn take(&self, id: &ConversationId) -> Option<ClaudeConversation> {
-        let mut resting = lock(&self.resting);
-        let place = resting.iter().position(|rests| rests.held == *id)?;
-        Some(resting.remove(place))
+/// How often the program can try again within a time: it waits half a second, then twice as long
+/// each time, up to half a minute. What it says when it gives up is worth more than what we know.
+fn tries_within(window: Duration) -> u32 {
+    let (mut tries, mut waited, mut next) = (0, 0.0, 0.5);
+    while waited + next <= window.as_secs_f64() && tries < 1_000 {
+        tries += 1;
+        waited += next;
+        next = f64::min(next * 2.0, 32.0);
     }
-
-    /// A conversation is held once: two programs would each write their own version of it.
-    fn hold(&self, id: &ConversationId) -> Result<(), BackendError> {
-        if lock(&self.open).insert(id.clone()) {
-            return Ok(());
-        }
-        Err(misused(&format!("the conversation {id} is open already")))
-    }
-
-    fn release(&self, id: &ConversationId) {
-        lock(&self.open).remove(id);
-    }
+    tries
 }
 
 /// Whether a program that was started for one request can serve another.
@@ -244,7 +234,7 @@ impl Backend for ClaudeBackend {
 
     fn end_resting(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            let resting = std::mem::take(&mut *lock(&self.desk.resting));
+            let resting = self.desk.take_all();
             let ends: Vec<_> = resting.into_iter().map(|rests| tokio::spawn(rests.end())).collect();
             for end in ends {
                 let _ = end.await;
@@ -307,7 +297,7 @@ impl ClaudeConversation {
 impl Drop for ClaudeConversation {
     fn drop(&mut self) {
         if let Some(desk) = self.desk.upgrade() {
-            desk.release(&self.held);
+            desk.expect_end(&self.held);
         }
     }
 }
@@ -338,16 +328,18 @@ impl Conversation for ClaudeConversation {
         })
     }
 
-    fn compact(&self) -> BoxFuture<'_, Result<(), BackendError>> {
+    fn compact(&self) -> BoxFuture<'_, Result<Option<Usage>, StepError>> {
         Box::pin(async move {
+            let mut spent = None;
             let mut turn = self.send_prompt("/compact".to_owned(), false).await?;
             while let Some(event) = turn.recv().await {
-                if let TurnEvent::Ended(Stop::Failed(error)) = event {
-                    let (backend, message) = (BackendId::from(ID), error.message);
-                    return Err(BackendError::Rejected { backend, message });
+                if let TurnEvent::Reported(Report::Spent(usage)) = event {
+                    spent = Some(usage);
+                } else if let TurnEvent::Ended(Stop::Failed(error)) = event {
+                    return Err(error);
                 }
             }
-            Ok(())
+            Ok(spent)
         })
     }
 
@@ -364,13 +356,7 @@ impl Conversation for ClaudeConversation {
     fn rest(self: Box<Self>) -> BoxFuture<'static, ()> {
         Box::pin(async move {
             let Some(desk) = self.desk.upgrade() else { return (*self).end().await };
-            desk.release(&self.held);
-            let surplus = {
-                let mut resting = lock(&desk.resting);
-                resting.push(*self);
-                (resting.len() > RESTING).then(|| resting.remove(0))
-            };
-            if let Some(longest) = surplus {
+            if let Some(longest) = desk.put_aside(*self) {
                 longest.end().await;
             }
         })

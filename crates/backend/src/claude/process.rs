@@ -26,6 +26,8 @@ pub(super) struct Process {
     input: Option<mpsc::UnboundedSender<String>>,
     lines: mpsc::Receiver<String>,
     complaint: Arc<Mutex<String>>,
+    /// Whether the guard is gone.
+    is_unguarded: bool,
 }
 
 /// How a program ended.
@@ -55,11 +57,17 @@ impl Process {
         if let Some(stdin) = guarded.stdin.take() {
             tokio::spawn(write_lines(stdin, written));
         }
-        Ok(Self { guarded, input: Some(input), lines, complaint })
+        Ok(Self { guarded, input: Some(input), lines, complaint, is_unguarded: false })
     }
 
     /// The next line; nothing when there will be no more.
     pub(super) async fn line(&mut self) -> Option<String> {
+        tokio::select! {
+            biased;
+            line = self.lines.recv() => return line,
+            // Without its guard nobody would end what it leaves, so it has been ended with it.
+            _ = self.guarded.wait(), if !self.is_unguarded => self.is_unguarded = true,
+        }
         self.lines.recv().await
     }
 

@@ -1,11 +1,16 @@
 //! What went wrong, told apart by what can be done about it.
 
+use std::time::Duration;
+
 use atomic_event::{BackendId, StepError};
 use serde_json::Value;
 
 use super::decode::shorten;
 use super::wire::TurnResult;
 use crate::BackendError;
+
+/// Long enough for a login to be renewed.
+const A_MOMENT: Duration = Duration::from_secs(10);
 
 /// Something that went wrong between the program and its provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +36,21 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    /// How long the program may try again. Most kinds do not pass by waiting; a moment is left for a
+    /// login that the program renews by itself.
+    pub(super) fn patience(self, window: Duration) -> Duration {
+        match self {
+            Self::RateLimited | Self::Overloaded | Self::Unavailable => window,
+            Self::Quota
+            | Self::Login
+            | Self::ContextOverflow
+            | Self::Refused
+            | Self::ModelUnknown
+            | Self::ConversationGone
+            | Self::Rejected => window.min(A_MOMENT),
+        }
+    }
+
     /// The code of the error it leads to.
     pub(super) fn code(self) -> &'static str {
         Trouble { kind: self, words: String::new() }.into_backend_error().code()

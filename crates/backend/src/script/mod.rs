@@ -50,7 +50,7 @@ mod wire;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use atomic_event::{Answer, BackendId, ConversationId, QuestionId, TurnEvent};
+use atomic_event::{Answer, BackendId, ConversationId, QuestionId, StepError, TurnEvent, Usage};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -218,8 +218,8 @@ impl Conversation for ScriptConversation {
     }
 
     /// Canned turns have no context that could be too large.
-    fn compact(&self) -> BoxFuture<'_, Result<(), BackendError>> {
-        Box::pin(async { Ok(()) })
+    fn compact(&self) -> BoxFuture<'_, Result<Option<Usage>, StepError>> {
+        Box::pin(async { Ok(None) })
     }
 
     fn set_model(&self, model: String) -> BoxFuture<'_, Result<(), BackendError>> {

@@ -140,7 +140,7 @@ impl Player {
         let id = QuestionId::from(uuid::Uuid::new_v4().to_string());
         let (sender, answer) = oneshot::channel();
         self.shared.expect_answer(id.clone(), sender);
-        self.emit(TurnEvent::Asked { id, question: question.clone() }).await?;
+        self.emit(TurnEvent::Asked { id, question: question.clone(), more: 0 }).await?;
         self.wait_for(answer).await?.map_err(|_gone| Stop::Interrupted)
     }
 

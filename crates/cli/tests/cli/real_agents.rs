@@ -203,6 +203,129 @@ fn a_question_outlives_its_asker_and_the_answer_is_one_new_message() {
     }
 }
 
+/// The facts of the only session of one turn.
+fn facts(stand: &Stand) -> Vec<Value> {
+    let sessions = stand.env.work().join(".atomic/sessions");
+    let mut found = std::fs::read_dir(sessions).unwrap().map(|entry| entry.unwrap().path());
+    let session = found.find(|path| path.is_dir()).unwrap();
+    let text = std::fs::read_to_string(session.join("journal.jsonl")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn of_type(facts: &[Value], kind: &str) -> usize {
+    facts.iter().filter(|fact| fact["type"] == kind).count()
+}
+
+/// Everything one call asks is asked before the program is ended, and told together; what the turn
+/// had cost until then counts.
+#[test]
+fn several_questions_at_once_are_asked_and_answered_together() {
+    let question = |text: &str| {
+        let options = ["Red", "Blue"].map(|label| json!({ "label": label, "description": label }));
+        json!({ "question": text, "header": "Colour", "multiSelect": false, "options": options })
+    };
+    let both = json!({ "questions": [question("Which snake?"), question("Which food?")] });
+    let answered = ["You asked: Which snake?", "The user's answer: Blue", "You asked: Which food?"];
+    let told = answered.iter().fold(Turn::default(), |turn, text| turn.user(text));
+    let script = Script::new()
+        .with(told.reply(Reply::say("Both are known.")))
+        .with(Turn::default().user("Paint").reply(Reply::call("AskUserQuestion", both)));
+    let stand = Stand::new(CLAUDE, script);
+    assert_eq!(stand.run(&["-p", "Paint"]).code, Some(3));
+    let before = facts(&stand);
+    assert_eq!(of_type(&before, "question_asked"), 2, "{before:#?}");
+    let spent = |facts: &[Value]| facts.iter().filter(|f| f["report"]["kind"] == "spent").count();
+    assert_eq!(spent(&before), 1, "a turn that was stopped has cost something: {before:#?}");
+
+    assert_eq!(stand.run(&["answer", "last", "q1", "Blue"]).code, Some(0));
+    assert_eq!(stand.run(&["resume", "last"]).code, Some(3), "one is still open");
+    let ended = stand.run(&["answer", "last", "q2", "Red", "--resume"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.ends_with("Both are known.\n"), "{}", ended.stdout);
+    let after = facts(&stand);
+    assert_eq!((of_type(&after, "answer_delivered"), spent(&after)), (2, 2));
+}
+
+/// A limit is for what comes next: what is done and paid for is kept.
+#[test]
+fn a_turn_that_crosses_a_limit_is_kept_when_it_is_done() {
+    let hello = || Turn::default().reply(Reply::say("Hello."));
+    let stand = Stand::new(CLAUDE, Script::new().with(hello()));
+    let ended = stand.run(&["-p", "Hello", "--max-tokens", "10"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Hello.\n"), "{ended:?}");
+    let two = json!({ "name": "two", "nodes": [
+        { "type": "subagent", "id": "one", "agent": "worker", "task": "One" },
+        { "type": "subagent", "id": "two", "agent": "worker", "task": "Two" },
+    ] });
+    std::fs::write(stand.env.outside("two.json"), two.to_string()).unwrap();
+    let two = stand.env.outside("two.json").display().to_string();
+    let ended = stand.run(&["run", &two, "Go", "--max-tokens", "10"]);
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    let ended = stand.run(&["resume", "last", "--max-tokens", "10000000"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let asked = |text: &str| {
+        let requests = stand.server.requests();
+        requests.iter().filter(|received| last_text(&received.body).contains(text)).count()
+    };
+    assert_eq!((asked("One"), asked("Two")), (1, 1), "nothing is paid for twice");
+}
+
+/// A program that does not get ready is not waited for longer than a turn may take.
+#[test]
+fn a_program_that_never_gets_ready_is_given_up() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let stand = Stand::new(CLAUDE, Script::new());
+    let program = stand.env.outside("claude");
+    std::fs::write(&program, "#!/bin/sh\nexec sleep 1000\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = stand.atomic(&["-p", "Hello", "--turn-timeout", "2s"]);
+    let path = format!("{}:/usr/bin:/bin", stand.env.outside("").display());
+    let failed = ran({
+        command.env("PATH", path);
+        command
+    });
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    assert!(failed.stderr.contains("took longer than"), "{}", failed.stderr);
+}
+
+/// Whoever has heard an answer is not told it again after a crash.
+#[test]
+fn an_answer_that_was_heard_is_not_told_again() {
+    let options = ["Red", "Blue"].map(|label| json!({ "label": label, "description": label }));
+    let question = json!({
+        "question": "Which?", "header": "Colour", "multiSelect": false, "options": options,
+    });
+    let hang = json!({ "command": "touch heard; sleep 300" });
+    let script = Script::new()
+        .with(Turn::default().user("cut off").reply(Reply::say("I know it already.")))
+        .with(
+            Turn::default()
+                .user("Paint")
+                .reply(Reply::call("AskUserQuestion", json!({ "questions": [question] })))
+                .reply(Reply::call("Bash", json!({ "command": "true" })))
+                .reply(Reply::call("Bash", hang)),
+        );
+    let stand = Stand::new(CLAUDE, script);
+    // Another process stays busy, so that the question is answered while its asker is there.
+    let lanes = json!({ "name": "lanes", "nodes": [{ "type": "parallel", "id": "both", "branches": [
+        { "type": "agent", "id": "asks", "prompt": "Paint" },
+        { "type": "tool", "id": "works", "command": "while [ ! -e heard ]; do sleep 0.1; done" },
+    ] }] });
+    std::fs::write(stand.env.outside("lanes.json"), lanes.to_string()).unwrap();
+    let lanes = stand.env.outside("lanes.json").display().to_string();
+    let running = Running::start(stand.atomic(&["run", &lanes, "Go"]));
+    let sessions = stand.env.work().join(".atomic/sessions");
+    crate::env::eventually("the question is on disk", ASKED, || crate::question::asked(&sessions));
+    assert_eq!(stand.run(&["answer", "last", "Blue"]).code, Some(0));
+    let heard = stand.env.work().join("heard");
+    crate::env::eventually("the answer is heard", ASKED, || heard.exists());
+    running.kill();
+    let ended = stand.run(&["resume", "last"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let told = last_text(&stand.asked("cut off").body);
+    assert!(!told.contains("The user's answer"), "{told}");
+}
+
 /// What the program's shell has started is gone when we are killed outright.
 #[test]
 fn nothing_outlives_us() {

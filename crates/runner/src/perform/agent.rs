@@ -5,14 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atomic_backend::{BackendError, Conversation, OpenRequest, Turn};
-use atomic_event::{Answer, Delta, Event, How, Question, StepError, StepResult, Stop, TurnEvent};
+use atomic_event::{
+    Answer, Delta, Event, How, Question, Report, StepError, StepResult, Stop, TurnEvent,
+};
 use atomic_graph::Schema;
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::{AgentJob, BackendQuestion, Message, Outcome, Performer, told_to_stop};
+use super::{AgentJob, BackendQuestion, Message, Order, Outcome, Performer, told_to_stop};
 use crate::timer::told;
+
+/// How long an interrupted turn may take to say what it has cost.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// How a turn ended for us.
 enum Told {
@@ -25,9 +30,9 @@ impl Performer {
         if let Err(outcome) = self.share_the_tree().await {
             return outcome;
         }
-        let (conversation, prompt) = match self.open(&job).await {
+        let (conversation, prompt) = match self.in_time(self.open(&job)).await {
             Ok(opened) => opened,
-            Err(error) => return Outcome::Failed(error.into()),
+            Err(outcome) => return outcome,
         };
         let opened = Event::ConversationOpened {
             step: self.step.clone(),
@@ -128,9 +133,9 @@ impl Performer {
 
     /// Sends one prompt and reports the turn to its end.
     async fn send(&mut self, conversation: &dyn Conversation, prompt: String) -> Told {
-        let mut turn = match conversation.send(prompt).await {
+        let mut turn = match self.in_time(conversation.send(prompt)).await {
             Ok(turn) => turn,
-            Err(error) => return Told::Outcome(Outcome::Failed(error.into())),
+            Err(outcome) => return Told::Outcome(outcome),
         };
         let mut orders = self.orders.clone();
         let mut deadline = Instant::now() + self.timeout;
@@ -138,14 +143,14 @@ impl Performer {
             let event = tokio::select! {
                 event = turn.recv() => event,
                 order = told_to_stop(&mut orders) => {
-                    self.interrupt(conversation, &mut turn).await;
-                    return Told::Outcome(self.outcome_of(&order));
+                    let end = self.interrupt(conversation, &mut turn).await;
+                    return self.stopped(&order, end);
                 }
                 () = tokio::time::sleep_until(deadline) => {
-                    self.interrupt(conversation, &mut turn).await;
-                    let limit = told(self.timeout);
-                    let message = format!("the agent's turn took longer than {limit} and was stopped");
-                    return Told::Outcome(Outcome::Failed(StepError::new("timeout", message)));
+                    return match self.interrupt(conversation, &mut turn).await {
+                        Some(Stop::Done { text }) => Told::Text(text),
+                        _ => Told::Outcome(self.too_long()),
+                    };
                 }
             };
             match event {
@@ -158,13 +163,11 @@ impl Performer {
                 Some(TurnEvent::ToolBegan(call)) => {
                     self.show(Delta::ToolBegan { step: self.step.clone(), call }).await;
                 }
-                Some(TurnEvent::Reported(report)) => {
-                    let (step, attempt) = (self.step.clone(), self.attempt);
-                    self.say(Event::StepReported { step, attempt, report }).await;
-                }
-                Some(TurnEvent::Asked { id, question }) => {
+                Some(TurnEvent::Reported(report)) => self.pass_on(report).await,
+                Some(TurnEvent::Asked { id, question, more }) => {
                     let asked = Instant::now();
-                    if let Err(outcome) = self.ask(conversation, &mut turn, id, question).await {
+                    let questions = together((id, question), more, &mut turn).await;
+                    if let Err(outcome) = self.ask(conversation, &mut turn, questions).await {
                         return Told::Outcome(outcome);
                     }
                     // The time a person takes is not the agent's.
@@ -186,55 +189,125 @@ impl Performer {
         }
     }
 
-    /// Puts a question of the agent to the user. Until the answer is there, the files are left to
+    /// Puts questions of the agent to the user. Until they are answered, the files are left to
     /// others: a question blocks only the step that asks it.
     async fn ask(
         &mut self,
         conversation: &dyn Conversation,
         turn: &mut Turn,
-        id: BackendQuestion,
-        question: Question,
+        questions: Vec<(BackendQuestion, Question)>,
     ) -> Result<(), Outcome> {
         self.share = None;
         let mut orders = self.orders.clone();
-        let (reply, answer) = oneshot::channel();
-        let asked = Message::Asked { step: self.step.clone(), question, reply };
+        let (mut answers, mut asked) = (vec![], vec![]);
+        for (id, question) in questions {
+            let (reply, answer) = oneshot::channel::<Answer>();
+            asked.push((question, reply));
+            answers.push((id, answer));
+        }
+        let asked = Message::Asked { step: self.step.clone(), questions: asked };
         if self.messages.send(asked).await.is_err() {
             return Err(Outcome::Stopped);
         }
-        let answer: Answer = tokio::select! {
-            answer = answer => match answer {
-                Ok(answer) => answer,
-                Err(_) => {
-                    self.interrupt(conversation, turn).await;
-                    let message = "it asked a question, and questions are not allowed here";
-                    return Err(Outcome::Failed(StepError::new("question", message)));
-                }
-            },
+        let all = async {
+            let mut given = vec![];
+            for (id, answer) in answers {
+                given.push((id, answer.await.ok()?));
+            }
+            Some(given)
+        };
+        let given = tokio::select! {
+            given = all => given,
             order = told_to_stop(&mut orders) => {
                 self.interrupt(conversation, turn).await;
                 return Err(self.outcome_of(&order));
             }
         };
+        let Some(given) = given else {
+            self.interrupt(conversation, turn).await;
+            let message = "it asked a question, and questions are not allowed here";
+            return Err(Outcome::Failed(StepError::new("question", message)));
+        };
         if let Err(outcome) = self.share_the_tree().await {
             self.interrupt(conversation, turn).await;
             return Err(outcome);
         }
-        conversation.answer(id, answer).await.map_err(|error| Outcome::Failed(error.into()))
+        for (id, answer) in given {
+            let answered = conversation.answer(id, answer).await;
+            answered.map_err(|error| Outcome::Failed(error.into()))?;
+        }
+        Ok(())
     }
 
-    /// Interrupts the turn and waits for its end; [`Conversation::close`] ends what does not.
-    async fn interrupt(&self, conversation: &dyn Conversation, turn: &mut Turn) {
+    /// Interrupts the turn and waits for its end, which may be a better one than we meant;
+    /// [`Conversation::close`] ends what does not. What was spent on it counts.
+    async fn interrupt(&self, conversation: &dyn Conversation, turn: &mut Turn) -> Option<Stop> {
         let ended = async {
             conversation.interrupt().await;
             while let Some(event) = turn.recv().await {
-                if matches!(event, TurnEvent::Ended(_)) {
-                    break;
+                match event {
+                    TurnEvent::Reported(report) => self.pass_on(report).await,
+                    TurnEvent::Ended(stop) => return Some(stop),
+                    TurnEvent::Typed { .. }
+                    | TurnEvent::Thought { .. }
+                    | TurnEvent::ToolBegan(_)
+                    | TurnEvent::Asked { .. } => {}
                 }
             }
+            None
         };
-        let _ = tokio::time::timeout(Duration::from_millis(500), ended).await;
+        tokio::time::timeout(LAST_WORDS, ended).await.unwrap_or(None)
     }
+
+    /// What a turn that was to stop comes to. One that was done all the same is kept: it was paid
+    /// for, and a limit is for what comes next.
+    fn stopped(&self, order: &Order, end: Option<Stop>) -> Told {
+        match end {
+            Some(Stop::Done { text }) if *order != Order::Cancel => Told::Text(text),
+            _ => Told::Outcome(self.outcome_of(order)),
+        }
+    }
+
+    fn too_long(&self) -> Outcome {
+        let limit = told(self.timeout);
+        let message = format!("the agent's turn took longer than {limit} and was stopped");
+        Outcome::Failed(StepError::new("timeout", message))
+    }
+
+    /// Waits for the program, but not longer than a turn may take, and not when told to stop.
+    async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, BackendError>>,
+    ) -> Result<T, Outcome> {
+        let mut orders = self.orders.clone();
+        tokio::select! {
+            done = work => done.map_err(|error| Outcome::Failed(error.into())),
+            order = told_to_stop(&mut orders) => Err(self.outcome_of(&order)),
+            () = tokio::time::sleep(self.timeout) => Err(self.too_long()),
+        }
+    }
+
+    pub(super) async fn pass_on(&self, report: Report) {
+        let (step, attempt) = (self.step.clone(), self.attempt);
+        self.say(Event::StepReported { step, attempt, report }).await;
+    }
+}
+
+/// A question and those that are asked together with it.
+async fn together(
+    first: (BackendQuestion, Question),
+    more: usize,
+    turn: &mut Turn,
+) -> Vec<(BackendQuestion, Question)> {
+    let mut questions = vec![first];
+    while questions.len() <= more {
+        match turn.recv().await {
+            Some(TurnEvent::Asked { id, question, .. }) => questions.push((id, question)),
+            // Nothing comes between them; a turn that ends here is heard of when it is answered.
+            _ => break,
+        }
+    }
+    questions
 }
 
 /// What to send first.

@@ -105,8 +105,8 @@ pub(crate) enum Message {
     Happened(Event),
     /// To be recorded before the performer goes on.
     Confirm(Event, oneshot::Sender<()>),
-    /// To be asked; the answer is given here.
-    Asked { step: StepId, question: Question, reply: oneshot::Sender<Answer> },
+    /// To be asked together; each with where its answer is given.
+    Asked { step: StepId, questions: Vec<(Question, oneshot::Sender<Answer>)> },
     /// It is over.
     Ended { step: StepId, attempt: u32, outcome: Outcome, commit: Option<String> },
 }

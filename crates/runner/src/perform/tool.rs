@@ -95,8 +95,13 @@ impl Performer {
         let mut orders = self.orders.clone();
         let outcome = tokio::select! {
             done = conversation.compact() => match done {
-                Ok(()) => Outcome::Finished(StepResult::output(json!({ "compacted": true }))),
-                Err(error) => Outcome::Failed(error.into()),
+                Ok(spent) => {
+                    if let Some(usage) = spent {
+                        self.pass_on(Report::Spent(usage)).await;
+                    }
+                    Outcome::Finished(StepResult::output(json!({ "compacted": true })))
+                }
+                Err(error) => Outcome::Failed(error),
             },
             order = told_to_stop(&mut orders) => self.outcome_of(&order),
             () = tokio::time::sleep(self.timeout) => {

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use atomic_backend::{Backend, BackendError, BoxFuture, Conversation, OpenRequest, Turn};
 use atomic_event::{
-    Answer, BackendId, ConversationId, Event, Intent, QuestionId, Report, Stop, TurnEvent,
+    Answer, BackendId, ConversationId, Event, Intent, QuestionId, Report, StepError, Stop,
+    TurnEvent, Usage,
 };
 use atomic_runner::{OnQuestion, Outcome, ResumeOptions, Run, Shown, Stage};
 use atomic_session::Disk as _;
@@ -113,8 +114,8 @@ impl Conversation for Wordy {
         Box::pin(async {})
     }
 
-    fn compact(&self) -> BoxFuture<'_, Result<(), BackendError>> {
-        Box::pin(async { Ok(()) })
+    fn compact(&self) -> BoxFuture<'_, Result<Option<Usage>, StepError>> {
+        Box::pin(async { Ok(None) })
     }
 
     fn close(self: Box<Self>) -> BoxFuture<'static, ()> {

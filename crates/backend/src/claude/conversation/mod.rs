@@ -3,7 +3,7 @@
 mod start;
 mod turn;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::ID;
 use super::decode::{Decoder, Heard};
+use super::desk::Held;
 use super::launch::Launch;
 use super::process::{Exit, Process};
 use super::trouble::{Kind, Trouble};
@@ -21,7 +22,7 @@ use super::wire;
 use crate::guard::Guard;
 use crate::{BackendError, Turn};
 use start::{Known, exited, garbled};
-use turn::{Asking, CurrentTurn, at, closed, is_end, room};
+use turn::{Asking, CurrentTurn, Trial, at, closed, is_end, room};
 
 /// How many events may wait for a slow receiver, and how many more for room there.
 const EVENTS: usize = 64;
@@ -65,6 +66,8 @@ pub(super) struct Talk {
     outbox: VecDeque<TurnEvent>,
     /// Requests of ours that are not answered yet.
     asked: Vec<(String, oneshot::Sender<Result<Value, String>>)>,
+    /// Given up when everything here is over, the program included.
+    _held: Held,
     /// How many requests we have made.
     requests: u64,
     known: Known,
@@ -85,6 +88,7 @@ impl Talk {
         shared: Shared,
         launch: Launch,
         id: SharedId,
+        held: Held,
         resume: bool,
     ) -> Result<(mpsc::Sender<Command>, Value), BackendError> {
         let (sender, commands) = mpsc::channel(8);
@@ -100,6 +104,7 @@ impl Talk {
             asked: vec![],
             requests: 0,
             known: if resume { Known::Yes } else { Known::No },
+            _held: held,
         };
         let ready = talk.launch().await?;
         tokio::spawn(talk.run());
@@ -222,15 +227,13 @@ impl Talk {
 
     fn answer(&mut self, id: &QuestionId, answer: Answer) -> Result<(), BackendError> {
         let asking = self.turn.as_mut().and_then(|turn| turn.question.as_mut());
-        let Some(asking) = asking.filter(|asking| asking.id() == *id) else {
+        let open = asking.and_then(|asking| Some((asking.place(id)?, asking)));
+        let Some((place, asking)) = open else {
             return Err(misused(&format!("the question {id} is not open")));
         };
-        asking.answers.push(answer);
-        if let Some(next) = asking.event() {
-            self.outbox.push_back(next);
-            return Ok(());
-        }
-        let line = wire::reply(&asking.request, &asking.answered());
+        asking.answers.insert(place, answer);
+        let Some(answered) = asking.answered() else { return Ok(()) };
+        let line = wire::reply(&asking.request, &answered);
         if let Some(turn) = &mut self.turn {
             turn.question = None;
         }
@@ -270,8 +273,8 @@ impl Talk {
                 process.kill().await;
             }
             self.finish(Stop::Interrupted);
-        } else if let Some((_, trouble)) = turn.trouble.take_if(|(until, _)| *until <= now) {
-            turn.failure = Some(trouble.into_error());
+        } else if let Some(trial) = turn.trouble.take_if(|trial| trial.until <= now) {
+            turn.failure = Some(trial.trouble.into_error());
             self.interrupt();
         }
     }
@@ -333,11 +336,10 @@ impl Talk {
             Heard::Renamed(id) => {
                 *self.id.lock().unwrap_or_else(PoisonError::into_inner) = id.into();
             }
-            Heard::Trouble(trouble) => {
-                if let Some(turn) = &mut self.turn {
-                    let until = turn.trouble.as_ref().map(|(until, _)| *until);
-                    let until = until.unwrap_or(Instant::now() + self.shared.retry_window);
-                    turn.trouble = Some((until, trouble));
+            Heard::Trouble(trouble) => self.trouble(trouble),
+            Heard::Streaming => {
+                if let Some(trial) = self.turn.as_mut().and_then(|turn| turn.trouble.as_mut()) {
+                    trial.is_streaming = true;
                 }
             }
             Heard::Answering => {
@@ -356,13 +358,30 @@ impl Talk {
         }
     }
 
+    /// The program tries again. It may do so for a while from the first time on, even when it gets a
+    /// part of an answer in between.
+    fn trouble(&mut self, trouble: Trouble) {
+        let Some(turn) = &mut self.turn else { return };
+        let now = Instant::now();
+        let mut until = now + trouble.kind.patience(self.shared.retry_window);
+        if let Some(before) = &turn.trouble {
+            until = until.min(before.until);
+        }
+        if until > now {
+            turn.trouble = Some(Trial { until, trouble, is_streaming: false });
+        } else {
+            turn.failure = Some(trouble.into_error());
+            self.interrupt();
+        }
+    }
+
     fn ask(&mut self, request: String, questions: Vec<Question>, input: Value) {
-        let asking = Asking { request, input, questions, answers: vec![] };
-        let allowed = self.launch.request.questions;
-        match (&mut self.turn, asking.event()) {
-            (Some(turn), Some(event)) if allowed && turn.interrupted.is_none() => {
+        let asking = Asking { request, input, questions, answers: BTreeMap::new() };
+        let allowed = self.launch.request.questions && !asking.questions.is_empty();
+        match &mut self.turn {
+            Some(turn) if allowed && turn.interrupted.is_none() => {
+                self.outbox.extend(asking.events());
                 turn.question = Some(asking);
-                self.outbox.push_back(event);
             }
             _ => {
                 let why = "Nobody can be asked here. Decide yourself and say what you decided.";

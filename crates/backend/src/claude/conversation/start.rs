@@ -67,13 +67,19 @@ impl Talk {
                 }
             }
         };
-        match tokio::time::timeout(READY, ready).await {
+        let ready = match tokio::time::timeout(READY, ready).await {
             Ok(ready) => ready,
             Err(_) => Err(BackendError::Exited {
                 backend: BackendId::from(ID),
                 status: format!("it was not ready after {} s", READY.as_secs()),
             }),
+        };
+        if ready.is_err()
+            && let Some(unready) = self.process.take()
+        {
+            unready.kill().await;
         }
+        ready
     }
 
     async fn why_not_ready(&mut self, said: Option<StepError>) -> BackendError {

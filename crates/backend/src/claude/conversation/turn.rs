@@ -1,6 +1,6 @@
 //! The turn under way, and the way of its events to whoever listens.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use atomic_event::{Answer, Question, QuestionId, StepError, TurnEvent};
 use serde_json::{Value, json};
@@ -21,43 +21,67 @@ pub(super) struct CurrentTurn {
     pub(super) interrupted: Option<Instant>,
     /// What to report in place of the interruption.
     pub(super) failure: Option<StepError>,
-    /// Until when the program may try again, and why it does.
-    pub(super) trouble: Option<(Instant, Trouble)>,
+    /// Why the program tries again, when it does.
+    pub(super) trouble: Option<Trial>,
 }
 
-/// Questions of one call, put to the user one after the other.
+/// The program tries again and again.
+pub(super) struct Trial {
+    /// For how long it may.
+    pub(super) until: Instant,
+    pub(super) trouble: Trouble,
+    /// Whether an answer has begun to come since.
+    pub(super) is_streaming: bool,
+}
+
+/// Questions of one call, which are put to the user together.
 pub(super) struct Asking {
     pub(super) request: String,
     pub(super) input: Value,
     pub(super) questions: Vec<Question>,
-    pub(super) answers: Vec<Answer>,
+    /// By the place of the question.
+    pub(super) answers: BTreeMap<usize, Answer>,
 }
 
 impl Asking {
-    pub(super) fn id(&self) -> QuestionId {
-        QuestionId::from(format!("{}/{}", self.request, self.answers.len()))
+    fn id(&self, place: usize) -> QuestionId {
+        QuestionId::from(format!("{}/{place}", self.request))
     }
 
-    pub(super) fn event(&self) -> Option<TurnEvent> {
-        let question = self.questions.get(self.answers.len())?.clone();
-        Some(TurnEvent::Asked { id: self.id(), question })
+    /// The place of a question that is open.
+    pub(super) fn place(&self, id: &QuestionId) -> Option<usize> {
+        let is_it = |place: &usize| self.id(*place) == *id && !self.answers.contains_key(place);
+        (0..self.questions.len()).find(is_it)
     }
 
-    /// The call's input with the answers in it.
-    pub(super) fn answered(&self) -> Value {
-        let pairs = self.questions.iter().zip(&self.answers);
-        let answers: serde_json::Map<String, Value> = pairs
-            .map(|(question, answer)| (question.question.clone(), json!(answer.text())))
-            .collect();
+    pub(super) fn events(&self) -> impl Iterator<Item = TurnEvent> {
+        let last = self.questions.len().saturating_sub(1);
+        let numbered = self.questions.iter().enumerate();
+        numbered.map(move |(place, question)| TurnEvent::Asked {
+            id: self.id(place),
+            question: question.clone(),
+            more: last - place,
+        })
+    }
+
+    /// The call's input with the answers in it, when all are there.
+    pub(super) fn answered(&self) -> Option<Value> {
+        let answer = |(place, question): (usize, &Question)| {
+            Some((question.question.clone(), json!(self.answers.get(&place)?.text())))
+        };
+        let answers: Option<serde_json::Map<String, Value>> =
+            self.questions.iter().enumerate().map(answer).collect();
         let mut input = self.input.clone();
-        input["answers"] = Value::Object(answers);
-        json!({ "behavior": "allow", "updatedInput": input })
+        input["answers"] = Value::Object(answers?);
+        Some(json!({ "behavior": "allow", "updatedInput": input }))
     }
 }
 
 impl CurrentTurn {
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.interrupted.or(self.trouble.as_ref().map(|(until, _)| *until))
+        // An answer that comes is not cut short; if it breaks off, the next try is one too many.
+        let trial = self.trouble.as_ref().filter(|trial| !trial.is_streaming);
+        self.interrupted.or(trial.map(|trial| trial.until))
     }
 }
 

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use atomic_backend::guard::Guard;
 use atomic_backend::{Backend, BackendError, BoxFuture, Conversation, OpenRequest, Turn};
-use atomic_event::{Answer, BackendId, ConversationId, QuestionId, Stop, TurnEvent};
+use atomic_event::{
+    Answer, BackendId, ConversationId, QuestionId, StepError, Stop, TurnEvent, Usage,
+};
 use atomic_registry::Registry;
 use atomic_runner::{Stage, SystemClock};
 use atomic_workflow::{Action, AgentAction, Text};
@@ -89,8 +91,8 @@ impl Conversation for Double {
         Box::pin(async {})
     }
 
-    fn compact(&self) -> BoxFuture<'_, Result<(), BackendError>> {
-        Box::pin(async { Ok(()) })
+    fn compact(&self) -> BoxFuture<'_, Result<Option<Usage>, StepError>> {
+        Box::pin(async { Ok(None) })
     }
 
     fn close(self: Box<Self>) -> BoxFuture<'static, ()> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use atomic_backend::claude::{ClaudeBackend, ClaudeConfig};
 use atomic_backend::guard::Guard;
 use atomic_backend::{Backend as _, BackendError, Conversation, OpenRequest, Persona, ToolRules};
-use atomic_event::{Answer, TurnEvent};
+use atomic_event::{Answer, StepError, TurnEvent};
 use atomic_testing::agents::{ClaudeHome, program};
 use atomic_testing::model::{Action, Ending, ModelServer, Reply, Script, Turn, Usage};
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ pub(crate) async fn play(version: &str, scenario: &str) -> io::Result<Played> {
     let backend = ClaudeBackend::new(config, Guard::from_current_exe());
     let request = request(scenario, workspace.clone());
     let conversation = backend.open(request).await.map_err(io::Error::other)?;
-    act(scenario, conversation.as_ref()).await.map_err(io::Error::other)?;
+    act(scenario, conversation.as_ref()).await.map_err(|error| io::Error::other(error.message))?;
     conversation.close().await;
     let lines = fs::read_to_string(&kept)?;
     let text = |path: &Path| path.display().to_string();
@@ -109,14 +109,14 @@ fn request(scenario: &str, workspace: PathBuf) -> OpenRequest {
     }
 }
 
-async fn act(scenario: &str, conversation: &dyn Conversation) -> Result<(), BackendError> {
+async fn act(scenario: &str, conversation: &dyn Conversation) -> Result<(), StepError> {
     if scenario == "compaction" {
         for prompt in ["one", "two", "three"] {
             listen(scenario, conversation, prompt).await?;
         }
         conversation.compact().await?;
     }
-    listen(scenario, conversation, "go").await
+    Ok(listen(scenario, conversation, "go").await?)
 }
 
 /// Sends a prompt, and does what belongs to the scenario while it is answered.

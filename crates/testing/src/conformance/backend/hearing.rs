@@ -157,7 +157,7 @@ impl Listener {
             TurnEvent::Reported(Report::ToolUsed(tool)) => self.heard.tools.push(tool),
             TurnEvent::Reported(Report::Spent(usage)) => self.heard.spent.push(usage),
             TurnEvent::Reported(other) => self.heard.others.push(other),
-            TurnEvent::Asked { id, question } => return Next::Asked(id, question),
+            TurnEvent::Asked { id, question, .. } => return Next::Asked(id, question),
             TurnEvent::Ended(stop) => return Next::Ended(stop),
         }
         Next::Went

@@ -104,7 +104,6 @@ async fn what_may_pass_is_tried_again_for_a_while(version: &'static str) {
     for (name, failed) in fail_all(version, table).await {
         assert!(failed.after < WINDOW + SLACK, "{name}: {:?}", failed.after);
         if ["429", "529", "500"].contains(&name) {
-            assert!(failed.after >= WINDOW, "{name}: {:?}", failed.after);
             assert!(failed.requests > 1, "{name}: {}", failed.requests);
             let code = &failed.error.code;
             let waited = failed.heard.others.iter().any(
@@ -139,8 +138,8 @@ async fn missing_credentials_are_told(version: &'static str) {
 }
 
 async fn words_tell_a_quota_from_a_rate(version: &'static str) {
-    // While the program tries again, it does not tell what the provider says. For users with a
-    // subscription it says in its own words that it is not about their quota.
+    // The program tells what the provider says when it gives up. For users with a subscription it
+    // says in its own words that it is not about their quota.
     let table = [
         ("You have hit your usage limit.", "ANTHROPIC_API_KEY", "quota"),
         ("Slow down.", "CLAUDE_CODE_OAUTH_TOKEN", "rate_limited"),
@@ -151,7 +150,6 @@ async fn words_tell_a_quota_from_a_rate(version: &'static str) {
         let stand = Stand::with(version, script, |config| {
             config.env.retain(|(name, _)| name != "ANTHROPIC_API_KEY");
             config.env.push((credentials.to_owned(), "of-no-use-anywhere".to_owned()));
-            config.env.push(("CLAUDE_CODE_MAX_RETRIES".to_owned(), "0".to_owned()));
         });
         let conversation = stand.open(stand.request()).await;
         let error = error(exchange(conversation.as_ref(), "go").await.1);

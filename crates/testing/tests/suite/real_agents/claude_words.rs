@@ -114,7 +114,8 @@ async fn a_summary_takes_the_place_of_what_was_said(version: &str) {
     for prompt in ["the first thing, in full", "go on", "and on"] {
         assert_eq!(text(exchange(conversation.as_ref(), prompt).await.1), "Yes.");
     }
-    in_time("summarising", conversation.compact()).await.unwrap();
+    let spent = in_time("summarising", conversation.compact()).await.unwrap();
+    assert!(spent.is_some_and(|usage| usage.input_tokens > 0), "a summary costs something");
     let (heard, stop) = exchange(conversation.as_ref(), "the second thing").await;
     assert_eq!(text(stop), "Yes.");
     // What is left of the summary's own turn is not heard in the next.
