@@ -180,19 +180,26 @@ pub(crate) fn model(values: &Values) -> Option<String> {
     values.text(&MODEL).map(str::to_owned)
 }
 
-/// What agents take over: what was chosen, or else what is usual for what is run. Until a project
-/// is trusted, nothing.
-pub(crate) fn inherit(values: &Values, usual: Inherit) -> Inherit {
-    match (values.switch(&TRUST), values.text(&INHERIT)) {
-        (None | Some(false), _) | (_, Some("none")) => Inherit::None,
-        (Some(true), Some("all")) => Inherit::All,
-        (Some(true), Some("project")) => Inherit::Project,
-        (Some(true), _) => usual,
-    }
+/// Changes what agents take over, as far as something was said about it; `usual` is for what was
+/// not trusted before. Until a project is trusted, nothing.
+fn apply_inherit(values: &Values, settings: &mut Settings, usual: Inherit) {
+    // Older sessions do not say it, but only who was trusted took over anything.
+    let was_trusted = settings.program.trusted || settings.inherit != Inherit::None;
+    let is_trusted = values.switch(&TRUST).unwrap_or(was_trusted);
+    settings.inherit = match values.text(&INHERIT) {
+        _ if !is_trusted => Inherit::None,
+        Some("all") => Inherit::All,
+        Some("project") => Inherit::Project,
+        Some("none") => Inherit::None,
+        _ if was_trusted => settings.inherit,
+        _ => usual,
+    };
+    settings.program.trusted = is_trusted;
 }
 
-/// Changes what was set. `somebody` is whether a person can answer questions here.
-pub(crate) fn apply(values: &Values, settings: &mut Settings, somebody: bool) {
+/// Changes what was set. `usual` is what agents of what is run take over when nothing is said,
+/// `somebody` whether a person can answer questions here.
+pub(crate) fn apply(values: &Values, settings: &mut Settings, usual: Inherit, somebody: bool) {
     let limits = &mut settings.limits;
     limits.iterations = values.small_number(&MAX_ITERATIONS).or(limits.iterations);
     limits.attempts = values.small_number(&MAX_ATTEMPTS).unwrap_or(limits.attempts);
@@ -213,9 +220,7 @@ pub(crate) fn apply(values: &Values, settings: &mut Settings, somebody: bool) {
     let program = &mut settings.program;
     program.retry_window_secs = values.seconds(&RETRY_WINDOW).unwrap_or(program.retry_window_secs);
     program.sandbox = values.switch(&SANDBOX).unwrap_or(program.sandbox);
-    if values.get(&TRUST).is_some() || values.get(&INHERIT).is_some() {
-        settings.inherit = inherit(values, Inherit::Project);
-    }
+    apply_inherit(values, settings, usual);
     settings.on_question = match (values.text(&ON_QUESTION), settings.on_question) {
         (Some("recommended"), _) | (None, OnQuestion::Recommended) => OnQuestion::Recommended,
         (Some("fail"), _) | (None, OnQuestion::Fail) => OnQuestion::Fail,

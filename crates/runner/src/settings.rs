@@ -45,11 +45,13 @@ pub struct ProgramSettings {
     pub retry_window_secs: u64,
     /// Whether this machine may be harmed.
     pub sandbox: bool,
+    /// Whether the user trusts the project; a session keeps it, wherever it was said.
+    pub trusted: bool,
 }
 
 impl Default for ProgramSettings {
     fn default() -> Self {
-        Self { retry_window_secs: 120, sandbox: false }
+        Self { retry_window_secs: 120, sandbox: false, trusted: false }
     }
 }
 

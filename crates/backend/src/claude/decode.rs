@@ -133,6 +133,7 @@ impl Decoder {
             "task_started" | "task_notification" => self.helper(&system.subtype, &system.task),
             "model_fallback" | "model_refusal_no_fallback" | "informational" => {
                 let said = [&system.content, &system.message].into_iter().find_map(Value::as_str);
+                let said = said.filter(|text| !text.trim().is_empty());
                 said.map(|text| reported(Report::Remarked { text: text.to_owned() }))
                     .into_iter()
                     .collect()

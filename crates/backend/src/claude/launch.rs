@@ -216,8 +216,9 @@ impl Launch {
         // It has two names in the program itself.
         let tool = if tool == "Agent" { "Task" } else { tool };
         let helper = request.helpers.iter().find(|one| Some(one.name.as_str()) == helper);
-        let refused = helper.and_then(|helper| helper.tools.refusal(tool, input));
-        refused.or_else(|| request.tools.refusal(tool, input))
+        let workspace = &request.workspace;
+        let refused = helper.and_then(|helper| helper.tools.refusal(tool, input, workspace));
+        refused.or_else(|| request.tools.refusal(tool, input, workspace))
     }
 
     /// Whether a prompt can be marked as one that is to be taken literally.

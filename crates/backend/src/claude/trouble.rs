@@ -68,7 +68,13 @@ impl Trouble {
             Kind::RateLimited => BackendError::RateLimited { backend, retry_after_secs: None },
             Kind::Quota => BackendError::QuotaUsedUp { backend, message },
             Kind::Overloaded => BackendError::Overloaded { backend },
-            Kind::Unavailable => BackendError::Unavailable { backend, message },
+            Kind::Unavailable => {
+                // The program's own word for it helps nobody.
+                let says_nothing = matches!(message.as_str(), "" | "unknown");
+                let guess = "no connection, or it broke off".to_owned();
+                let message = if says_nothing { guess } else { message };
+                BackendError::Unavailable { backend, message }
+            }
             Kind::Login => BackendError::LoginNeeded { backend },
             Kind::ContextOverflow => BackendError::ContextOverflow { backend },
             Kind::Refused => BackendError::Refused { backend, message },
@@ -161,7 +167,19 @@ pub(super) fn words_of(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, kind};
+    use super::{Kind, Trouble, kind};
+
+    #[test]
+    fn trouble_without_words_is_told_in_ours() {
+        let told = |words: &str| {
+            let trouble = Trouble { kind: Kind::Unavailable, words: words.to_owned() };
+            trouble.into_backend_error().to_string()
+        };
+        for words in ["", "unknown"] {
+            assert!(told(words).ends_with(": no connection, or it broke off"), "{}", told(words));
+        }
+        assert!(told("ECONNREFUSED").ends_with(": ECONNREFUSED"));
+    }
 
     #[test]
     fn statuses_and_words_are_told_apart() {

@@ -30,12 +30,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let workflow = catalog.workflow(&args.workflow)?;
     let mut wanted = Settings::default();
     let given = settings::for_start(&args.start, &args.settings, &workspace)?;
-    settings::apply(&given, &mut wanted, somebody_is_there(&args.output));
+    settings::apply(&given, &mut wanted, Inherit::Project, somebody_is_there(&args.output));
     if args.plan {
         return plan(&workflow, &args.prompt, &wanted);
     }
     let prompt = read_prompt(&args.prompt, &workspace, &workflow.name)?;
-    wanted.inherit = settings::inherit(&given, Inherit::Project);
     let backend = settings::backend(&given);
     let stage = stage::stage(backend, &wanted, &workspace, catalog.registry)?;
     let model = settings::model(&given);

@@ -27,8 +27,7 @@ pub(crate) fn turn(args: &TurnArgs) -> Result<ExitCode, Failure> {
     }
     let mut wanted = Settings::default();
     let given = settings::for_start(&args.start, &args.settings, &workspace)?;
-    settings::apply(&given, &mut wanted, somebody_is_there(&args.output));
-    wanted.inherit = settings::inherit(&given, Inherit::All);
+    settings::apply(&given, &mut wanted, Inherit::All, somebody_is_there(&args.output));
     if args.no_session && wanted.on_question == OnQuestion::Pause {
         // There will be nothing to come back to.
         wanted.on_question = OnQuestion::Fail;

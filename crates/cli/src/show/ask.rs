@@ -2,8 +2,9 @@
 
 use std::io::BufRead as _;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use atomic_event::{Event, Intent, Question, QuestionId};
+use atomic_event::{Answer, Event, Intent, Question, QuestionId};
 use tokio::sync::mpsc;
 
 use crate::commands::run::somebody_is_there;
@@ -31,29 +32,111 @@ pub(super) fn note(open: &Open, event: &Event) {
     }
 }
 
+/// How long to wait for more where the input has ended: on a terminal there can be more, but one
+/// that is gone says at once that there is nothing.
+const PAUSE_AT_END: Duration = Duration::from_millis(200);
+
 /// Reads answers from the terminal for as long as the program runs.
 fn listen(open: Open, intents: mpsc::Sender<Intent>) {
     std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines() {
-            let Ok(line) = line else { return };
+        let (mut line, mut ends) = (vec![], 0);
+        loop {
+            if ends > 1 {
+                std::thread::sleep(PAUSE_AT_END);
+            }
+            line.clear();
+            let Ok(length) = std::io::stdin().lock().read_until(b'\n', &mut line) else { return };
+            ends = if length == 0 { ends.min(1) + 1 } else { 0 };
             let first = open.lock().unwrap_or_else(PoisonError::into_inner).first().cloned();
-            let Some((id, question)) = first else { continue };
-            let given: Vec<String> = if question.multi_select {
-                line.split(',').map(|part| part.trim().to_owned()).collect()
-            } else {
-                vec![line]
-            };
-            match question.accept(&given) {
-                Ok(answer) => {
-                    open.lock().unwrap_or_else(PoisonError::into_inner).retain(|(o, _)| *o != id);
-                    if intents.blocking_send(Intent::Answer { question: id, answer }).is_err() {
-                        return;
+            let wish = match first {
+                None => continue,
+                Some((id, _)) if length == 0 => {
+                    let reason = format!("the input ended (Ctrl+D) while question {id} was open");
+                    Intent::Pause { reason }
+                }
+                Some((id, question)) => match answer(&question, &String::from_utf8_lossy(&line)) {
+                    Ok(answer) => {
+                        let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
+                        open.retain(|(other, _)| *other != id);
+                        Intent::Answer { question: id, answer }
                     }
-                }
-                Err(problem) => {
-                    paint::line(&paint::printable(&format!("{problem}; please answer again:")));
-                }
+                    Err(problem) => {
+                        let again = format!("{problem}; please answer again:");
+                        paint::line(&paint::printable(&again));
+                        continue;
+                    }
+                },
+            };
+            let is_end = matches!(wish, Intent::Pause { .. });
+            if intents.blocking_send(wish).is_err() || is_end {
+                return;
             }
         }
     });
+}
+
+/// What a line answers. Commas part what is chosen only where all parts are options: there can be
+/// commas in a label, and in what people say in their own words.
+fn answer(question: &Question, line: &str) -> Result<Answer, String> {
+    let line = line.trim();
+    let whole = [line.to_owned()];
+    let options_only = Question { free_text: false, ..question.clone() };
+    if question.multi_select && options_only.accept(&whole).is_err() {
+        let parts = line.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let parts: Vec<String> = parts.map(str::to_owned).collect();
+        if let Ok(answer) = options_only.accept(&parts) {
+            return Ok(answer);
+        }
+    }
+    question.accept(&whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use atomic_event::{Choice, Question, QuestionId};
+
+    use super::super::question_text;
+    use super::answer;
+
+    fn question(multi_select: bool, free_text: bool) -> Question {
+        let options = ["Red", "Blue, dark", "Green"]
+            .map(|label| Choice { label: label.to_owned(), description: String::new() });
+        Question { options: options.into(), multi_select, free_text, ..Question::default() }
+    }
+
+    #[test]
+    fn commas_part_options_and_nothing_else() {
+        let several = question(true, true);
+        let table: [(&str, &[&str]); 8] = [
+            ("1,3\n", &["Red", "Green"]),
+            ("red, green", &["Red", "Green"]),
+            ("1,2,", &["Red", "Blue, dark"]),
+            ("Blue, dark", &["Blue, dark"]),
+            ("2", &["Blue, dark"]),
+            ("Red, or rather  pink", &["Red, or rather  pink"]),
+            ("1,9", &["1,9"]),
+            ("well, none", &["well, none"]),
+        ];
+        for (line, chosen) in table {
+            assert_eq!(answer(&several, line).unwrap().chosen, chosen, "{line}");
+        }
+        assert!(answer(&several, " \n").is_err() && answer(&several, ",").is_ok());
+    }
+
+    #[test]
+    fn how_to_choose_several_is_said() {
+        let text = |several| question_text(&QuestionId::from("q1"), &question(several, true));
+        assert!(text(true).contains("\n  (several: 1,3)\n"), "{}", text(true));
+        assert!(!text(false).contains("several"), "{}", text(false));
+    }
+
+    #[test]
+    fn where_only_options_count_nothing_else_is_taken() {
+        let several = question(true, false);
+        assert_eq!(answer(&several, "3,1").unwrap().chosen, ["Green", "Red"]);
+        assert!(answer(&several, "Red, pink").is_err());
+        let one = question(false, true);
+        assert_eq!(answer(&one, "Blue, dark\n").unwrap().chosen, ["Blue, dark"]);
+        assert_eq!(answer(&one, "1,3").unwrap().chosen, ["1,3"]);
+    }
 }

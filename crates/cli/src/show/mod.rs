@@ -226,6 +226,9 @@ pub(crate) fn question_text(id: &QuestionId, question: &Question) -> String {
             let _ = write!(text, " — {}", option.description);
         }
     }
+    if question.multi_select && question.options.len() > 1 {
+        let _ = write!(text, "\n  (several: 1,{})", question.options.len().min(3));
+    }
     if question.options.is_empty() || question.free_text {
         text.push_str("\n  (or answer in your own words)");
     }

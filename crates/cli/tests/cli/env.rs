@@ -94,7 +94,9 @@ impl TestEnv {
 
     /// The folder of the only session.
     pub(crate) fn session(&self) -> PathBuf {
-        let folder = self.work().join(".ralph/sessions");
+        let folders = [".ralph/sessions", ".atomic/sessions"].map(|name| self.work().join(name));
+        let [ralphs, others] = folders;
+        let folder = if ralphs.exists() { ralphs } else { others };
         let mut found: Vec<_> = fs::read_dir(&folder)
             .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
             .map(|entry| entry.unwrap().path())

@@ -1,7 +1,10 @@
 //! What reaches a terminal, and what becomes of output that cannot be written.
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::io::{Read as _, Write as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use crate::env::{Ran, TestEnv, ran};
 use crate::scene::{Scene, ask, gave_up, plan, planner, review, reviewer, say, worker};
@@ -11,6 +14,11 @@ const CLEAR: &str = "\u{1b}[2J";
 
 /// The same command on a terminal of its own.
 fn on_a_terminal(command: &Command) -> Ran {
+    ran(terminal(command))
+}
+
+/// A terminal on which the command runs.
+fn terminal(command: &Command) -> Command {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let quoted = words.map(|word| format!("'{}'", word.to_str().unwrap().replace('\'', "'\\''")));
     let line = quoted.collect::<Vec<_>>().join(" ");
@@ -19,7 +27,90 @@ fn on_a_terminal(command: &Command) -> Ran {
     terminal.env_clear().current_dir(command.get_current_dir().unwrap()).stdin(Stdio::null());
     terminal.env("TERM", "xterm-256color");
     terminal.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    ran(terminal)
+    terminal
+}
+
+/// The same command on a terminal where somebody types each text once what is before it is seen,
+/// and anything else is done that is to be done then.
+fn typing(command: &Command, typed: &[(&str, &str, &dyn Fn())]) -> Ran {
+    let mut terminal = terminal(command);
+    terminal.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = terminal.spawn().unwrap();
+    let (mut keys, mut out) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let seen = Arc::new(Mutex::new(String::new()));
+    let reader = std::thread::spawn({
+        let seen = Arc::clone(&seen);
+        move || {
+            let mut bytes = [0; 1024];
+            while let Some(length) = out.read(&mut bytes).ok().filter(|length| *length > 0) {
+                seen.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..length]));
+            }
+        }
+    });
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let mut wait_until = |what: &str, done: &mut dyn FnMut(&mut Child) -> bool| {
+        while !done(&mut child) {
+            if Instant::now() > deadline {
+                child.kill().unwrap();
+                panic!("{what} has not come: {:?}", seen.lock().unwrap());
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    };
+    for (sign, text, then) in typed {
+        wait_until(sign, &mut |_| seen.lock().unwrap().contains(sign));
+        keys.write_all(text.as_bytes()).unwrap();
+        then();
+    }
+    wait_until("the end", &mut |child| child.try_wait().unwrap().is_some());
+    reader.join().unwrap();
+    let stdout = seen.lock().unwrap().clone();
+    Ran { code: child.wait().unwrap().code(), stdout, stderr: String::new() }
+}
+
+const COLOURS: &str = r#"
+[[turn]]
+do = [
+    { say = "Let me think." },
+    { run = "until [ -e go ]; do sleep 0.05; done" },
+    { ask = { question = "Which?", options = [{ label = "Red" }, { label = "Blue" }] } },
+    { say = "As you like it." },
+]
+"#;
+
+const END_OF_INPUT: &str = "\u{4}";
+
+fn asking(env: &TestEnv) -> Command {
+    let script = env.script(COLOURS);
+    let mut command = env.atomic(["-p", "Which colour?", "--backend", "script", "--script"]);
+    command.arg(script);
+    command
+}
+
+#[test]
+fn the_end_of_the_input_at_a_question_pauses() {
+    let env = TestEnv::new();
+    fs::write(env.work().join("go"), "").unwrap();
+    let ended = typing(&asking(&env), &[("2. Blue", END_OF_INPUT, &|| {})]);
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    assert!(ended.stdout.contains("Paused session"), "{ended:?}");
+    let facts = env.facts();
+    let told = facts.iter().any(|fact| fact.to_string().contains("the input ended (Ctrl+D)"));
+    assert!(told, "{facts:?}");
+}
+
+#[test]
+fn the_end_of_the_input_without_a_question_is_none() {
+    let env = TestEnv::new();
+    let go = || fs::write(env.work().join("go"), "").unwrap();
+    let typed: [(&str, &str, &dyn Fn()); 3] = [
+        ("Let me think.", &format!("{END_OF_INPUT}early\n"), &|| {}),
+        ("early", "", &go),
+        ("2. Blue", "2\n", &|| {}),
+    ];
+    let ended = typing(&asking(&env), &typed);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("As you like it."), "{ended:?}");
 }
 
 /// Whatever an agent says, it clears the screen.

@@ -120,3 +120,49 @@ fn what_makes_no_sense_starts_nothing() {
     }
     assert!(!env.work().join(".atomic").exists(), "nothing was started");
 }
+
+/// What agents took over when the session was last begun or resumed.
+fn inherited(env: &TestEnv) -> String {
+    let facts = env.facts();
+    let newest = facts.iter().rev().find(|fact| fact["settings"].is_object()).unwrap();
+    newest["settings"]["inherit"].as_str().unwrap().to_owned()
+}
+
+/// The usual differs between a turn and a workflow, and trust can be said in a file that a resumed
+/// session does not read.
+#[test]
+fn what_is_taken_over_changes_only_when_somebody_says_so() {
+    let trusting = |env: &TestEnv, args: &[&str]| {
+        let mut command = env.atomic(args);
+        command.env("ATOMIC_TRUST", "true");
+        if args[0] == "-p" {
+            command.args(["--backend", "script", "--script"]).arg(env.script(SCRIPT));
+        }
+        ran(command);
+        inherited(env)
+    };
+    let env = TestEnv::new();
+    assert_eq!(trusting(&env, &["-p", "Which colour"]), "all");
+    assert_eq!(trusting(&env, &["resume", "last"]), "all");
+    assert_eq!(trusting(&env, &["resume", "last", "--inherit", "none"]), "none");
+    assert_eq!(trusting(&env, &["resume", "last"]), "none", "it was said once");
+
+    let env = TestEnv::new();
+    assert_eq!(env.run(["config", "set", "--user", "trust", "true"]).code, Some(0));
+    turn(&env, &["-p", "Which colour", "--inherit", "project"]);
+    let resumed = |args: &[&str]| {
+        env.run([&["resume", "last"], args].concat());
+        inherited(&env)
+    };
+    let table: [(&[&str], &str); 6] = [
+        (&[], "project"),
+        (&["--inherit", "all"], "all"),
+        (&[], "all"),
+        (&["--trust=false"], "none"),
+        (&["--inherit", "all"], "none"),
+        (&["--trust"], "all"),
+    ];
+    for (args, expected) in table {
+        assert_eq!(resumed(args), expected, "{args:?}");
+    }
+}

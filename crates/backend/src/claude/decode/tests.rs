@@ -74,6 +74,16 @@ fn every_recorded_turn_ends_once_at_its_result() {
 }
 
 #[test]
+fn a_remark_without_words_is_none() {
+    let mut decoder = Decoder::default();
+    let mut said = |text: &str| {
+        let line = json!({"type": "system", "subtype": "informational", "content": text});
+        hear(&mut decoder, &line).len()
+    };
+    assert_eq!((said(""), said(" \n"), said("a word")), (0, 0, 1));
+}
+
+#[test]
 fn what_is_not_known_is_passed_over() {
     let mut decoder = Decoder::default();
     for line in [

@@ -77,10 +77,9 @@ fn prepared(
     catalog.introduce(args.output.verbose);
     let mut wanted = Settings::default();
     let given = settings::for_start(&args.start, &args.settings, &workspace)?;
-    settings::apply(&given, &mut wanted, somebody_is_there(&args.output));
+    settings::apply(&given, &mut wanted, Inherit::Project, somebody_is_there(&args.output));
     let workflow = ralph_with_tasks("ralph", &tasks.rows(), &wanted.limits)
         .map_err(|problem| refused(&format!("Ralph cannot take this list: {problem}")))?;
-    wanted.inherit = settings::inherit(&given, Inherit::Project);
     let backend = settings::backend(&given);
     let stage = stage::stage(backend, &wanted, &workspace, catalog.registry)?;
     let prompt = prompt(source, tasks);

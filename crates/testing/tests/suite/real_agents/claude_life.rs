@@ -175,6 +175,7 @@ async fn root_needs_a_sandbox() {
         let error = opened.map(drop).unwrap_err();
         assert_eq!(error.code(), "misconfigured");
         assert!(error.to_string().contains("--sandbox"), "{error}");
+        assert!(error.to_string().contains("config set --user sandbox true"), "{error}");
         assert!(stand.processes().is_empty());
     } else {
         assert_eq!(text(exchange(opened.unwrap().as_ref(), "go").await.1), "Yes.");

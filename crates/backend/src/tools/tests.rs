@@ -1,0 +1,185 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{ToolRule, ToolRules};
+
+fn rules(only: &[&str], without: &[&str]) -> ToolRules {
+    let read = |texts: &[&str]| texts.iter().map(|text| ToolRule::read(text)).collect();
+    ToolRules { only: (!only.is_empty()).then(|| read(only)), without: read(without) }
+}
+
+fn shell(command: &str) -> Value {
+    json!({ "command": command })
+}
+
+#[test]
+fn a_list_of_tools_allows_nothing_else() {
+    let git = rules(&["Read", "Bash(git:*)", "Edit(src/**)", "WebFetch(domain:docs.rs)"], &[]);
+    let table = [
+        ("Read", json!({"file_path": "/a"}), true),
+        ("Write", json!({"file_path": "/a"}), false),
+        ("mcp__x__y", json!({}), false),
+        ("Bash", shell("git log"), true),
+        ("Bash", shell("git"), true),
+        ("Bash", shell("gitk"), false),
+        ("Bash", shell("git log; rm -r ."), false),
+        ("Bash", shell("git log && rm x"), false),
+        ("Bash", shell("git log $(rm x)"), false),
+        ("Bash", shell("git log > x"), false),
+        ("Bash", shell("rm x\ngit log"), false),
+        ("Bash", shell("git -c alias.x='!touch evil' x"), false),
+        ("Bash", shell("git \"-c\" alias.x=!evil x"), false),
+        ("Bash", shell("git --config-env=alias.x=EVIL x"), false),
+        ("Bash", shell("git --exec-path=/evil x"), false),
+        ("Bash", shell("git --namespace n -c alias.x=!evil x"), false),
+        ("Bash", shell("git -C 'a b' -c alias.x=!evil x"), false),
+        ("Bash", shell("git  -C sub log -c"), true),
+        ("Bash", shell("git\u{a0}log"), false),
+        ("Bash", json!({}), false),
+        ("Edit", json!({"file_path": "/p/src/a/b.rs"}), true),
+        ("Edit", json!({"file_path": "src/a/b.rs"}), true),
+        ("Edit", json!({"file_path": "/p/./src//b.rs"}), true),
+        ("Edit", json!({"file_path": "/elsewhere/src/evil"}), false),
+        ("Edit", json!({"file_path": "/p/sub/src/b.rs"}), false),
+        ("Edit", json!({"file_path": "/p/src/../x"}), false),
+        ("Edit", json!({"file_path": "src/../../x"}), false),
+        ("Edit", json!({"file_path": " /p/src/x"}), false),
+        ("Edit", json!({"file_path": "~/src/x"}), false),
+        ("Edit", json!({"file_path": ""}), false),
+        ("Edit", json!({"file_path": "src/a", "notebook_path": "/etc/a"}), false),
+        ("Edit", json!({"command": "src/*", "file_path": "/etc/a"}), false),
+        ("Edit", json!({"file_path": "/p/lib.rs"}), false),
+        ("WebFetch", json!({"url": "https://docs.rs/x"}), true),
+        ("WebFetch", json!({"url": "https://a.docs.rs:443/x"}), true),
+        ("WebFetch", json!({"url": "https://evildocs.rs/x"}), false),
+        ("WebFetch", json!({"url": "https://docs.rs@evil.org/"}), false),
+        ("WebFetch", json!({"url": "HTTPS://DOCS.RS./x"}), true),
+        ("WebFetch", json!({"url": "http://127.0.0.1:18777\\@docs.rs/x"}), false),
+        ("WebFetch", json!({"url": "http://127.0.0.1:18777\t@docs.rs/x"}), false),
+        ("WebFetch", json!({"url": "http://me:secret@docs.rs/x"}), false),
+        ("WebFetch", json!({"url": "http://evil.org\\.docs.rs/x"}), false),
+        ("WebFetch", json!({"url": "http://evil.org%2f.docs.rs/x"}), false),
+        ("WebFetch", json!({"url": "http://[::1]:.docs.rs/x"}), false),
+        ("WebFetch", json!({"url": "http://docs.rs:x/"}), false),
+        ("WebFetch", json!({"url": "file://docs.rs/etc/passwd"}), false),
+        ("WebFetch", json!({"url": "http:///docs.rs/"}), false),
+    ];
+    for (tool, input, allowed) in table {
+        assert_eq!(git.refusal(tool, &input, Path::new("/p")).is_none(), allowed, "{tool} {input}");
+    }
+    assert_eq!(
+        git.refusal("Bash", &shell("ls"), Path::new("/p")).as_deref(),
+        Some("this agent may use Bash only as git:*")
+    );
+    assert_eq!(git.offered(), Some(vec!["Read", "Bash", "Edit", "WebFetch"]));
+}
+
+#[test]
+fn what_is_taken_away_stays_away_whatever_surrounds_it() {
+    let no_push = rules(&[], &["Write", "Bash(git push:*)", "mcp__*"]);
+    let table = [
+        ("Read", json!({}), true),
+        ("Write", json!({}), false),
+        ("mcp__x__y", json!({}), false),
+        ("Bash", shell("git log"), true),
+        ("Bash", shell("git push origin"), false),
+        ("Bash", shell("true && git push"), false),
+        ("Bash", shell("cargo build && cargo test"), true),
+        ("Bash", shell("git  push"), false),
+        ("Bash", shell("git\tpush"), false),
+        ("Bash", shell("git -C . push"), false),
+        ("Bash", shell("git 'push' origin"), false),
+        ("Bash", shell("git pu\\sh"), false),
+        ("Bash", shell("/usr/bin/git push"), false),
+        ("Bash", shell("A=b git push"), false),
+        ("Bash", shell("sudo git push"), false),
+        ("Bash", shell("bash -c 'git  push'"), false),
+        ("Bash", shell("git -c alias.x='!git push' x"), false),
+        ("Bash", shell("true;git \"push\""), false),
+        ("Bash", shell("X=git; $X push"), false),
+        ("Bash", shell("git log\ngit -C . push"), false),
+        ("Bash", shell("git push '"), false),
+        ("Bash", json!({}), false),
+        ("Bash", shell("git commit -m 'let us push it'"), true),
+        ("Bash", shell("cargo push"), true),
+        ("Bash", shell("git log | head"), true),
+    ];
+    for (tool, input, allowed) in table {
+        assert_eq!(
+            no_push.refusal(tool, &input, Path::new("/p")).is_none(),
+            allowed,
+            "{tool} {input}"
+        );
+    }
+    assert_eq!(no_push.offered(), None);
+    assert!(!no_push.allow_everything());
+    assert!(ToolRules::default().allow_everything());
+    assert_eq!(rules(&["Read", "Write"], &["Write"]).offered(), Some(vec!["Read"]));
+}
+
+#[test]
+fn nothing_is_a_list_too() {
+    let nothing = ToolRules { only: Some(vec![]), without: vec![] };
+    assert!(nothing.refusal("Read", &json!({}), Path::new("/p")).is_some());
+    assert_eq!(nothing.offered(), Some(vec![]));
+}
+
+#[test]
+fn links_lead_where_they_lead() {
+    let root = tempfile::tempdir().unwrap();
+    let (work, out) = (root.path().join("work"), root.path().join("out"));
+    for folder in [work.join("src"), work.join("secret"), out.clone()] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    symlink(&out, work.join("src/out")).unwrap();
+    symlink(work.join("src"), work.join("inside")).unwrap();
+    symlink(work.join("secret"), work.join("open")).unwrap();
+    symlink(out.join("nothing"), work.join("src/dangling")).unwrap();
+    symlink(&work, root.path().join("way")).unwrap();
+    let write = |path: &str| json!({ "file_path": path });
+    let src = rules(&["Write(src/**)"], &[]);
+    let table = [
+        ("src/new/deep.rs", true),
+        ("inside/new.rs", true),
+        ("src/out/evil", false),
+        ("src/dangling", false),
+        ("secret/x", false),
+    ];
+    for way in [work.clone(), root.path().join("way")] {
+        for (path, allowed) in table {
+            let refused = src.refusal("Write", &write(path), &way);
+            assert_eq!(refused.is_none(), allowed, "{path}");
+            let whole = way.join(path);
+            let refused = src.refusal("Write", &write(whole.to_str().unwrap()), &work);
+            assert_eq!(refused.is_none(), allowed, "{}", whole.display());
+        }
+    }
+    let no_secret = rules(&[], &["Write(secret/**)", "Write(.env)"]);
+    let table = [
+        ("secret/x", false),
+        ("open/x", false),
+        ("src/../secret/x", false),
+        ("deep/down/.env", false),
+        ("src/x", true),
+    ];
+    for (path, allowed) in table {
+        let refused = no_secret.refusal("Write", &write(path), &work);
+        assert_eq!(refused.is_none(), allowed, "{path}");
+    }
+    let whole = out.to_str().unwrap();
+    for pattern in [format!("Write({whole}/**)"), format!("Write(/{whole}/**)")] {
+        let out = rules(&[&pattern], &[]);
+        assert_eq!(out.refusal("Write", &write(&format!("{whole}/a/b")), &work), None);
+        assert!(out.refusal("Write", &write("src/a"), &work).is_some());
+    }
+}
+
+#[test]
+fn a_prohibition_of_some_uses_says_which() {
+    let no_push = rules(&[], &["Bash(git push:*)"]);
+    let refused = no_push.refusal("Bash", &shell("git push"), Path::new("/p"));
+    assert_eq!(refused.as_deref(), Some("this agent may not use Bash as git push:*"));
+}
