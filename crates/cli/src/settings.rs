@@ -180,26 +180,8 @@ pub(crate) fn model(values: &Values) -> Option<String> {
     values.text(&MODEL).map(str::to_owned)
 }
 
-/// Changes what agents take over, as far as something was said about it; `usual` is for what was
-/// not trusted before. Until a project is trusted, nothing.
-fn apply_inherit(values: &Values, settings: &mut Settings, usual: Inherit) {
-    // Older sessions do not say it, but only who was trusted took over anything.
-    let was_trusted = settings.program.trusted || settings.inherit != Inherit::None;
-    let is_trusted = values.switch(&TRUST).unwrap_or(was_trusted);
-    settings.inherit = match values.text(&INHERIT) {
-        _ if !is_trusted => Inherit::None,
-        Some("all") => Inherit::All,
-        Some("project") => Inherit::Project,
-        Some("none") => Inherit::None,
-        _ if was_trusted => settings.inherit,
-        _ => usual,
-    };
-    settings.program.trusted = is_trusted;
-}
-
-/// Changes what was set. `usual` is what agents of what is run take over when nothing is said,
-/// `somebody` whether a person can answer questions here.
-pub(crate) fn apply(values: &Values, settings: &mut Settings, usual: Inherit, somebody: bool) {
+/// Changes what was set. `somebody` is whether a person can answer questions here.
+pub(crate) fn apply(values: &Values, settings: &mut Settings, somebody: bool) {
     let limits = &mut settings.limits;
     limits.iterations = values.small_number(&MAX_ITERATIONS).or(limits.iterations);
     limits.attempts = values.small_number(&MAX_ATTEMPTS).unwrap_or(limits.attempts);
@@ -220,7 +202,13 @@ pub(crate) fn apply(values: &Values, settings: &mut Settings, usual: Inherit, so
     let program = &mut settings.program;
     program.retry_window_secs = values.seconds(&RETRY_WINDOW).unwrap_or(program.retry_window_secs);
     program.sandbox = values.switch(&SANDBOX).unwrap_or(program.sandbox);
-    apply_inherit(values, settings, usual);
+    program.trusted = values.switch(&TRUST).unwrap_or(program.trusted);
+    settings.inherit = match values.text(&INHERIT) {
+        Some("all") => Inherit::All,
+        Some("project") => Inherit::Project,
+        Some("none") => Inherit::None,
+        _ => settings.inherit,
+    };
     settings.on_question = match (values.text(&ON_QUESTION), settings.on_question) {
         (Some("recommended"), _) | (None, OnQuestion::Recommended) => OnQuestion::Recommended,
         (Some("fail"), _) | (None, OnQuestion::Fail) => OnQuestion::Fail,

@@ -281,7 +281,7 @@ impl Run {
             schema: schema.filter(|schema| parse.is_none() && wants_structure(schema)),
             tools,
             helpers: if action.helpers { self.helpers() } else { vec![] },
-            inherit: self.settings.inherit,
+            inherit: self.settings.inherited(),
             parse,
         })
     }

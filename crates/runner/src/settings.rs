@@ -30,7 +30,8 @@ pub struct Settings {
     pub timeout_secs: Option<u64>,
     /// The longest time for one turn or one check, in seconds.
     pub turn_timeout_secs: u64,
-    /// What agents take over from the user's and the project's own settings of their program.
+    /// What agents take over from the user's and the project's own settings of their program, in a
+    /// project that is trusted.
     pub inherit: Inherit,
     /// How to use the agent program.
     #[serde(flatten)]
@@ -68,9 +69,16 @@ impl Default for Settings {
             script: None,
             timeout_secs: None,
             turn_timeout_secs: 30 * 60,
-            inherit: Inherit::None,
+            inherit: Inherit::Project,
             program: ProgramSettings::default(),
         }
+    }
+}
+
+impl Settings {
+    /// What agents take over now: until the project is trusted, nothing.
+    pub(crate) fn inherited(&self) -> Inherit {
+        if self.program.trusted { self.inherit } else { Inherit::None }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use atomic_backend::script::{FileSource, Format, Script};
 use atomic_registry::Registry;
 use atomic_registry::settings::Values;
-use atomic_runner::{Inherit, Outcome, Run, Settings, StartRequest};
+use atomic_runner::{Outcome, Run, Settings, StartRequest};
 use atomic_workflow::builtin;
 
 use super::run::{see_through, somebody_is_there};
@@ -82,12 +82,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
         introduce(&workspace);
     }
     // The same for everybody: neither files nor variables change the demo.
-    settings::apply(
-        &Values::default(),
-        &mut wanted,
-        Inherit::Project,
-        somebody_is_there(&args.output),
-    );
+    settings::apply(&Values::default(), &mut wanted, somebody_is_there(&args.output));
     let request = StartRequest {
         workflow: builtin::find("ralph")?,
         prompt: PROMPT.to_owned(),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use atomic_event::{Created, Event};
-use atomic_runner::{Inherit, ResumeOptions, Run, Settings};
+use atomic_runner::{ResumeOptions, Run, Settings};
 use atomic_session::Session;
 use atomic_workflow::builtin::prompt;
 
@@ -33,15 +33,14 @@ pub(crate) fn resume_in(
     let mut known = newest_settings(&dir)?;
     let somebody = somebody_is_there(output);
     let look = look_of(&created);
-    let usual = if look == Look::Steps { Inherit::Project } else { Inherit::All };
-    settings::apply(&given, &mut known, usual, somebody);
+    settings::apply(&given, &mut known, somebody);
     let catalog = Catalog::of(&created.workspace);
     catalog.introduce(output.verbose);
     let backend = Some(created.backend.as_str());
     let stage = stage::stage(backend, &known, &created.workspace, catalog.registry)?;
     let options = ResumeOptions { instruction, streams: output.modes() };
     let find = |_: &str| load::workflow_of(&created);
-    let adjust = |kept: &mut Settings| settings::apply(&given, kept, usual, somebody);
+    let adjust = |kept: &mut Settings| settings::apply(&given, kept, somebody);
     let ended = see_through(output, look, || Ok(Run::resume(stage, dir, options, find, adjust)?))?;
     Ok(ExitCode::from(exit_code(&ended.outcome)))
 }

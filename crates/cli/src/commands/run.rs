@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use atomic_event::Intent;
-use atomic_runner::{Ended, Inherit, Run, Settings, Show, StartRequest, read_prompt};
+use atomic_runner::{Ended, Run, Settings, Show, StartRequest, read_prompt};
 use atomic_workflow::Workflow;
 use atomic_workflow::descriptor::author_words;
 use tokio::signal::unix::{SignalKind, signal};
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let workflow = catalog.workflow(&args.workflow)?;
     let mut wanted = Settings::default();
     let given = settings::for_start(&args.start, &args.settings, &workspace)?;
-    settings::apply(&given, &mut wanted, Inherit::Project, somebody_is_there(&args.output));
+    settings::apply(&given, &mut wanted, somebody_is_there(&args.output));
     if args.plan {
         return plan(&workflow, &args.prompt, &wanted);
     }

@@ -25,9 +25,10 @@ pub(crate) fn turn(args: &TurnArgs) -> Result<ExitCode, Failure> {
         let found = catalog.registry.get(Kind::Agent, name);
         found.map_err(|error| Failure::Usage(error.to_string()))?;
     }
-    let mut wanted = Settings::default();
+    // What the user types is not part of a workflow, and gets what the user has.
+    let mut wanted = Settings { inherit: Inherit::All, ..Settings::default() };
     let given = settings::for_start(&args.start, &args.settings, &workspace)?;
-    settings::apply(&given, &mut wanted, Inherit::All, somebody_is_there(&args.output));
+    settings::apply(&given, &mut wanted, somebody_is_there(&args.output));
     if args.no_session && wanted.on_question == OnQuestion::Pause {
         // There will be nothing to come back to.
         wanted.on_question = OnQuestion::Fail;

@@ -404,7 +404,7 @@ fn no_project_vouches_for_itself() {
     let ended = env.ralph(&one_task().toml(), &[]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stderr.contains("`trust` is not taken from here"), "{}", ended.stderr);
-    assert_eq!(settings_of(&env)["inherit"], "none");
+    assert_eq!(settings_of(&env)["trusted"], false);
     let refused = env.run(["config", "set", "trust", "true"]);
     assert_eq!(refused.code, Some(2));
     assert!(refused.stderr.contains("--user"), "{}", refused.stderr);

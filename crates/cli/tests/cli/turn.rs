@@ -4,6 +4,8 @@ use std::fs;
 use std::io::Write as _;
 use std::process::Stdio;
 
+use serde_json::Value;
+
 use crate::env::{Ran, TestEnv, ran};
 
 const SCRIPT: &str = r#"
@@ -125,7 +127,11 @@ fn what_makes_no_sense_starts_nothing() {
 fn inherited(env: &TestEnv) -> String {
     let facts = env.facts();
     let newest = facts.iter().rev().find(|fact| fact["settings"].is_object()).unwrap();
-    newest["settings"]["inherit"].as_str().unwrap().to_owned()
+    let settings = &newest["settings"];
+    // Without trust the wish is kept, and nothing is taken over.
+    let inherit =
+        if settings["trusted"] == true { &settings["inherit"] } else { &Value::from("none") };
+    inherit.as_str().unwrap().to_owned()
 }
 
 /// The usual differs between a turn and a workflow, and trust can be said in a file that a resumed
@@ -165,4 +171,9 @@ fn what_is_taken_over_changes_only_when_somebody_says_so() {
     for (args, expected) in table {
         assert_eq!(resumed(args), expected, "{args:?}");
     }
+
+    let env = TestEnv::new();
+    turn(&env, &["-p", "Which colour", "--inherit", "none"]);
+    env.run(["resume", "last", "--trust"]);
+    assert_eq!(inherited(&env), "none", "what was not wanted is not wanted later");
 }

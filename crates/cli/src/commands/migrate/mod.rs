@@ -8,7 +8,7 @@ mod write;
 
 use std::process::ExitCode;
 
-use atomic_runner::{Inherit, Run, Settings, StartRequest};
+use atomic_runner::{Run, Settings, StartRequest};
 use atomic_workflow::builtin::ralph::ralph_with_tasks;
 
 use self::list::TaskList;
@@ -77,7 +77,7 @@ fn prepared(
     catalog.introduce(args.output.verbose);
     let mut wanted = Settings::default();
     let given = settings::for_start(&args.start, &args.settings, &workspace)?;
-    settings::apply(&given, &mut wanted, Inherit::Project, somebody_is_there(&args.output));
+    settings::apply(&given, &mut wanted, somebody_is_there(&args.output));
     let workflow = ralph_with_tasks("ralph", &tasks.rows(), &wanted.limits)
         .map_err(|problem| refused(&format!("Ralph cannot take this list: {problem}")))?;
     let backend = settings::backend(&given);
