@@ -17,6 +17,7 @@ mod runner_crash;
 mod runner_disk;
 mod runner_fork;
 mod runner_functions;
+mod runner_limits;
 mod runner_lost;
 mod runner_mappers;
 mod runner_pause;
