@@ -129,14 +129,7 @@ impl Talk {
                 Woken::Line(Some(line)) => self.hear(&line).await,
                 Woken::Line(None) => self.program_ended().await,
                 Woken::Room => {}
-                Woken::NobodyListens => {
-                    self.outbox.clear();
-                    self.interrupt();
-                    if self.turn.as_ref().is_some_and(|turn| turn.events.is_closed()) {
-                        // Its end is waited for, but nobody is told.
-                        self.settle_unheard();
-                    }
-                }
+                Woken::NobodyListens => self.give_up_turn(),
                 Woken::TimeUp => self.time_up().await,
             }
         }
@@ -252,15 +245,14 @@ impl Talk {
         self.request(&json!({ "subtype": "interrupt", "cancel_queued": true }));
     }
 
-    /// Without anybody who listens, the turn goes on only until the program has stopped.
-    fn settle_unheard(&mut self) {
-        if let Some(turn) = &mut self.turn
-            && turn.interrupted.is_none()
-        {
-            turn.interrupted = Some(Instant::now() + INTERRUPTED);
-        }
-        if self.process.is_none() {
+    /// Nobody listens to the turn any more. Its program is stopped, unless it is done already.
+    fn give_up_turn(&mut self) {
+        let is_over = self.process.is_none() || self.outbox.iter().any(is_end);
+        self.outbox.clear();
+        if is_over {
             self.turn = None;
+        } else {
+            self.interrupt();
         }
     }
 
