@@ -182,6 +182,10 @@ fn settings_are_listed_or_told(bytes: &[u8], path: &Path, registry: &Registry) {
         assert!(told > 0, "nobody says that the settings are no text");
         return;
     };
+    if text.contains('\0') {
+        assert!(told > 0, "nobody says that the settings hold bytes that are no text");
+        return;
+    }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (collect, options) = (CollectOptions::default(), ParseOptions::default());
     let parsed = parse_to_ast(text, &collect, &options).map(|parsed| parsed.value);
