@@ -41,8 +41,13 @@ pub trait Backend: Send + Sync {
         request: OpenRequest,
     ) -> BoxFuture<'_, Result<Box<dyn Conversation>, BackendError>>;
 
-    /// The models that can be asked for here; none where any name will do.
-    fn models(&self) -> BoxFuture<'_, Result<Vec<ModelOffer>, BackendError>> {
+    /// The models that can be asked for in a place; none where any name will do.
+    fn models(&self, _place: Place) -> BoxFuture<'_, Result<Vec<ModelOffer>, BackendError>> {
+        Box::pin(async { Ok(vec![]) })
+    }
+
+    /// The MCP servers a conversation has in a place, and how they are.
+    fn servers(&self, _place: Place) -> BoxFuture<'_, Result<Vec<ServerState>, BackendError>> {
         Box::pin(async { Ok(vec![]) })
     }
 
@@ -167,6 +172,27 @@ pub enum Inherit {
     /// Nothing.
     #[default]
     None,
+}
+
+/// Where a conversation would take place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The folder the agent would work in.
+    pub workspace: PathBuf,
+    /// What it would take over from the user and from the project.
+    pub inherit: Inherit,
+}
+
+/// An MCP server, as the program sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ServerState {
+    /// What it is called.
+    pub name: String,
+    /// How it is, in the program's own word, such as `connected` or `failed`.
+    pub status: String,
+    /// What is wrong with it, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// A model that can be asked for.

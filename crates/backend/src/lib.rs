@@ -12,7 +12,8 @@ pub mod script;
 mod tools;
 
 pub use conversation::{
-    Backend, BoxFuture, Conversation, Inherit, ModelOffer, OpenRequest, Persona, Turn,
+    Backend, BoxFuture, Conversation, Inherit, ModelOffer, OpenRequest, Persona, Place,
+    ServerState, Turn,
 };
 pub use error::BackendError;
 pub use tools::{ToolRule, ToolRules};

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use tokio::sync::{OnceCell, Semaphore, mpsc, oneshot};
 
 use crate::guard::{Guard, Job};
-use crate::{Backend, BackendError, BoxFuture, Conversation, ModelOffer, OpenRequest, Turn};
+use crate::{Backend, BackendError, BoxFuture, Conversation, ModelOffer, OpenRequest, Place, Turn};
 use conversation::{Command, Shared, SharedId, Talk, misused};
 use desk::Desk;
 use launch::{Launch, OLDEST, Version};
@@ -221,10 +221,10 @@ impl Backend for ClaudeBackend {
         Box::pin(async move { Ok(Box::new(self.begin(request).await?) as Box<dyn Conversation>) })
     }
 
-    fn models(&self) -> BoxFuture<'_, Result<Vec<ModelOffer>, BackendError>> {
+    fn models(&self, place: Place) -> BoxFuture<'_, Result<Vec<ModelOffer>, BackendError>> {
         Box::pin(async move {
-            let folder = std::env::temp_dir();
-            let request = OpenRequest::new("models", folder, String::new());
+            let mut request = OpenRequest::new("models", place.workspace, String::new());
+            request.inherit = place.inherit;
             let conversation = self.begin(request).await?;
             let offers = offers(&conversation.ready);
             conversation.end().await;

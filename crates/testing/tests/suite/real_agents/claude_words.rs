@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use atomic_backend::{Backend as _, OpenRequest};
+use atomic_backend::{Backend as _, Inherit, OpenRequest, Place};
 use atomic_event::{Report, Stop};
 use atomic_testing::conformance::backend::{exchange, in_time};
 use atomic_testing::model::{Action, Chosen, Reply, Script, Turn};
@@ -128,7 +128,8 @@ async fn a_summary_takes_the_place_of_what_was_said(version: &str) {
 
 async fn models_are_listed(version: &str) {
     let stand = Stand::new(version, Script::new());
-    let models = in_time("listing", stand.backend.models()).await.unwrap();
+    let place = Place { workspace: stand.workspace.path().to_owned(), inherit: Inherit::default() };
+    let models = in_time("listing", stand.backend.models(place)).await.unwrap();
     assert!(models.len() > 1 && models.iter().all(|model| !model.name.is_empty()), "{models:?}");
     assert!(models.iter().any(|model| !model.about.is_empty()), "{models:?}");
     let asked = stand.server.requests();
