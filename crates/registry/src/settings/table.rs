@@ -374,6 +374,10 @@ pub static VARIABLES: &[Variable] = &[
         "Folder for tools that the tests install, in place of `~/.cache/atomic-tools`",
     ),
     test("ATOMIC_AGENTS", "Folder of the real agent programs, as `cargo xtask agents` prints it"),
+    test(
+        "ATOMIC_CONFORMANCE",
+        "Folder in which the tests of backends note what has passed, for `docs/backends.md`",
+    ),
     test("ATOMIC_CI_TARGET", "Folder in which CI keeps what it has built; nothing: none is kept"),
 ];
 

@@ -1,21 +1,78 @@
 //! The script backend: the suite of all backends, and what only a script can do.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::path::Path;
+use std::sync::Arc;
 
 use atomic_backend::guard::Guard;
 use atomic_backend::script::{FileSource, Format, Script, ScriptBackend};
 use atomic_backend::{Backend, OpenRequest};
 use atomic_event::{Report, Stop, ToolUse, TurnEvent};
 use atomic_testing::backend_conformance;
-use atomic_testing::conformance::backend::{Failure, Scenario};
+use atomic_testing::conformance::backend::{
+    Act, Check, Failure, Program, Scenario, Stage, Words, run_all,
+};
 use serde_json::{Value, json};
 
-backend_conformance!(stage);
+backend_conformance!(basic ScriptStage);
 
-fn stage(scenario: &Scenario) -> Box<dyn Backend> {
-    Box::new(playing(&script(scenario)))
+struct ScriptStage;
+
+impl Stage for ScriptStage {
+    fn program(&self) -> Program {
+        Program { name: "script", version: "1" }
+    }
+
+    fn backend(&self, scenario: &Scenario) -> Box<dyn Backend> {
+        Box::new(playing(&script(scenario)))
+    }
+
+    fn words(&self) -> Words {
+        Words {
+            shell: "run",
+            read: "",
+            write: "write",
+            ask: "ask",
+            help: "",
+            server_tool: "",
+            models: MODELS,
+        }
+    }
+}
+
+const MODELS: [&str; 2] = ["alpha-1", "beta-1"];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_checks_pass_at_once_on_one_stage() {
+    run_all(Arc::new(ScriptStage), Check::BASIC.iter().copied(), 8).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_check_that_fails_is_named_and_keeps_none_from_running() {
+    struct Silent;
+
+    impl Stage for Silent {
+        fn program(&self) -> Program {
+            Program { name: "silent", version: "2" }
+        }
+
+        fn backend(&self, _scenario: &Scenario) -> Box<dyn Backend> {
+            ScriptStage.backend(&Scenario::Silence)
+        }
+
+        fn words(&self) -> Words {
+            ScriptStage.words()
+        }
+    }
+
+    let names = ["text_is_streamed_and_kept", "silence_is_an_empty_text", "tools_are_reported"];
+    let checks: Vec<Check> = Check::all().filter(|check| names.contains(&check.name)).collect();
+    let failed = tokio::spawn(run_all(Arc::new(Silent), checks, 1)).await.unwrap_err();
+    let said = *failed.into_panic().downcast::<String>().unwrap();
+    assert!(said.starts_with("silent 2: 2 of 3 checks failed:\n"), "{said}");
+    assert!(said.contains("\ntext_is_streamed_and_kept: in one piece: []"), "{said}");
+    assert!(said.contains("\ntools_are_reported: "), "{said}");
 }
 
 fn playing(script: &Value) -> ScriptBackend {
@@ -35,17 +92,7 @@ fn script(scenario: &Scenario) -> Value {
         Scenario::EndlessText => json!([say, hang]),
         Scenario::Hang => json!([hang]),
         Scenario::Silence => json!([{ "fail": "silence" }]),
-        Scenario::Tools => json!([
-            { "write": { "path": Scenario::FILE, "text": Scenario::CONTENT } },
-            { "run": Scenario::FAILING },
-            say,
-        ]),
-        Scenario::Much => json!([
-            { "write": { "path": Scenario::FILE, "text": Scenario::large_content() } },
-            { "run": Scenario::PRINTS_MUCH },
-            say,
-        ]),
-        Scenario::Command { command } => json!([{ "run": command }]),
+        Scenario::Acts(acts) => acts.iter().map(act).chain([say]).collect(),
         Scenario::Question => {
             let options = Scenario::OPTIONS.map(|label| json!({ "label": label }));
             let ask = json!({ "question": Scenario::QUESTION, "options": options });
@@ -62,8 +109,8 @@ fn script(scenario: &Scenario) -> Value {
         }
         Scenario::Models => {
             return json!({ "turn": [
-                { "model": Scenario::MODEL, "do": [say] },
-                { "model": Scenario::OTHER_MODEL, "do": [{ "say": Scenario::OTHER_TEXT }] },
+                { "model": MODELS[0], "do": [say] },
+                { "model": MODELS[1], "do": [{ "say": Scenario::OTHER_TEXT }] },
             ] });
         }
         Scenario::FailureThenText(failure) => {
@@ -79,8 +126,24 @@ fn script(scenario: &Scenario) -> Value {
             ] });
         }
         Scenario::Failure(failure) => json!([{ "fail": word(*failure) }]),
+        Scenario::Thought
+        | Scenario::Todos
+        | Scenario::Summary
+        | Scenario::Structure
+        | Scenario::NotInstalled
+        | Scenario::TooOld => panic!("no script does {scenario:?}"),
     };
     json!({ "turn": [{ "do": actions }] })
+}
+
+fn act(act: &Act) -> Value {
+    match act {
+        Act::Run(command) => json!({ "run": command }),
+        Act::Write { path, text } => json!({ "write": { "path": path, "text": text } }),
+        Act::Read(_) | Act::UseServer | Act::Ask | Act::Help { .. } => {
+            panic!("no script does {act:?}")
+        }
+    }
 }
 
 fn word(failure: Failure) -> &'static str {

@@ -4,14 +4,14 @@
 use atomic_backend::OpenRequest;
 use atomic_event::Stop;
 
-use super::hearing::{Open, in_time, open, request};
+use super::hearing::{Open, in_time, open, open_as, open_in, request};
 use super::talking::done;
 use super::{Failure, Scenario, Stage};
 
 /// Neither a failure of the provider nor the end of the program is the end of the conversation.
-pub async fn a_failed_turn_is_followed_by_another(stage: Stage<'_>) {
+pub async fn a_failed_turn_is_followed_by_another(stage: &dyn Stage) {
     for failure in [Failure::Exit, Failure::Garbage, Failure::Rejected] {
-        let open = open(stage(&Scenario::FailureThenText(failure)).as_ref()).await;
+        let open = open(stage.backend(&Scenario::FailureThenText(failure)).as_ref()).await;
         let id = open.conversation.id();
         let (_, stop) = open.exchange(Scenario::ALPHA).await;
         let Stop::Failed(error) = stop else { panic!("{failure:?}: {stop:?}") };
@@ -23,21 +23,19 @@ pub async fn a_failed_turn_is_followed_by_another(stage: Stage<'_>) {
 }
 
 /// Who leaves a conversation for now can continue it, also when it is to be somebody else.
-pub async fn a_conversation_that_rested_goes_on(stage: Stage<'_>) {
-    let backend = stage(&Scenario::Text);
-    let Open { conversation, workspace } = open(backend.as_ref()).await;
-    let id = conversation.id();
-    let mut rested = Open { conversation, workspace };
+pub async fn a_conversation_that_rested_goes_on(stage: &dyn Stage) {
+    let backend = stage.backend(&Scenario::Text);
+    let mut rested = open(backend.as_ref()).await;
+    let id = rested.conversation.id();
     assert_eq!(rested.exchange("go").await.1, done(Scenario::TEXT));
     for system_prompt in ["You are part of a test.", "You are somebody else."] {
-        let Open { conversation, workspace } = rested;
+        let Open { conversation, workspace, .. } = rested;
         in_time("resting", conversation.rest()).await;
         let request = OpenRequest {
             system_prompt: system_prompt.to_owned(),
             ..request(workspace.path(), Some(id.clone()))
         };
-        let conversation = in_time("opening", backend.open(request)).await;
-        rested = Open { conversation: conversation.expect("it is continued"), workspace };
+        rested = open_in(backend.as_ref(), workspace, request).await;
         assert_eq!(rested.conversation.id(), id);
         assert_eq!(rested.exchange("go on").await.1, done(Scenario::TEXT));
     }
@@ -46,8 +44,8 @@ pub async fn a_conversation_that_rested_goes_on(stage: Stage<'_>) {
 }
 
 /// A conversation that has made room goes on.
-pub async fn a_summarised_conversation_goes_on(stage: Stage<'_>) {
-    let open = open(stage(&Scenario::Text).as_ref()).await;
+pub async fn a_summarised_conversation_goes_on(stage: &dyn Stage) {
+    let open = open(stage.backend(&Scenario::Text).as_ref()).await;
     assert_eq!(open.exchange("go").await.1, done(Scenario::TEXT));
     let id = open.conversation.id();
     in_time("summarising", open.conversation.compact()).await.expect("it is summarised");
@@ -56,15 +54,12 @@ pub async fn a_summarised_conversation_goes_on(stage: Stage<'_>) {
 }
 
 /// The model is the one that was asked for, and another one from the next turn on.
-pub async fn the_model_is_chosen_and_changed(stage: Stage<'_>) {
-    let backend = stage(&Scenario::Models);
-    let workspace = tempfile::tempdir().expect("a temporary folder");
-    let model = Some(Scenario::MODEL.to_owned());
-    let request = OpenRequest { model, ..request(workspace.path(), None) };
-    let conversation = in_time("opening", backend.open(request)).await;
-    let open = Open { conversation: conversation.expect("it opens"), workspace };
+pub async fn the_model_is_chosen_and_changed(stage: &dyn Stage) {
+    let backend = stage.backend(&Scenario::Models);
+    let [model, other] = stage.words().models.map(str::to_owned);
+    let chosen = |request| OpenRequest { model: Some(model), ..request };
+    let open = open_as(backend.as_ref(), chosen).await;
     assert_eq!(open.exchange("go").await.1, done(Scenario::TEXT));
-    let other = Scenario::OTHER_MODEL.to_owned();
     in_time("changing", open.conversation.set_model(other)).await.expect("the model is changed");
     assert_eq!(open.exchange("go").await.1, done(Scenario::OTHER_TEXT));
 }

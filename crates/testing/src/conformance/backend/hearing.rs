@@ -9,34 +9,59 @@ use atomic_event::{ConversationId, Question, QuestionId, Report, Stop, ToolCall,
 use atomic_event::{TurnEvent, Usage};
 use tempfile::TempDir;
 use tokio::time::timeout;
+use uuid::Uuid;
 
 /// Longer than anything here takes; a backend that hangs fails instead of holding up the suite.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// What marks the processes of a conversation, unless a check says otherwise.
-pub const MARKER: &str = "conformance/step#1/1";
 
 /// A conversation in a folder of its own.
 pub(super) struct Open {
     pub(super) conversation: Box<dyn Conversation>,
     pub(super) workspace: TempDir,
+    /// What marks its processes.
+    pub(super) marker: String,
+}
+
+/// A folder of its own.
+pub(super) fn folder() -> TempDir {
+    tempfile::tempdir().expect("a temporary folder")
 }
 
 /// Opens a new conversation.
 pub(super) async fn open(backend: &dyn Backend) -> Open {
-    let workspace = tempfile::tempdir().expect("a temporary folder");
-    let request = request(workspace.path(), None);
-    let conversation = in_time("opening", backend.open(request)).await;
-    Open { conversation: conversation.expect("a new conversation opens"), workspace }
+    open_as(backend, |request| request).await
 }
 
-/// A conversation as most checks want it.
+/// Opens a new conversation that is not quite as most checks want it.
+pub(super) async fn open_as(
+    backend: &dyn Backend,
+    change: impl FnOnce(OpenRequest) -> OpenRequest,
+) -> Open {
+    let workspace = folder();
+    let request = change(request(workspace.path(), None));
+    open_in(backend, workspace, request).await
+}
+
+/// Opens a conversation in a folder that is there already.
+pub(super) async fn open_in(
+    backend: &dyn Backend,
+    workspace: TempDir,
+    request: OpenRequest,
+) -> Open {
+    let marker = request.marker.clone();
+    let conversation = in_time("opening", backend.open(request)).await;
+    Open { conversation: conversation.expect("the conversation opens"), workspace, marker }
+}
+
+/// A conversation as most checks want it, with a marker that no other process has: programs are
+/// ended by it.
 pub fn request(workspace: &Path, resume: Option<ConversationId>) -> OpenRequest {
+    let marker = format!("conformance/{}/1", Uuid::new_v4());
     OpenRequest {
         system_prompt: "You are part of a test.".to_owned(),
         resume,
         questions: true,
-        ..OpenRequest::new("worker", workspace.to_owned(), MARKER.to_owned())
+        ..OpenRequest::new("worker", workspace.to_owned(), marker)
     }
 }
 

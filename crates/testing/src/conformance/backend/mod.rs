@@ -1,33 +1,37 @@
-//! What every [`Backend`] has to pass.
+//! What every [`Backend`](atomic_backend::Backend) has to pass.
 //!
-//! The suite says in a [`Scenario`] what the agent is to do; the test makes a backend whose agent
-//! does that, with a script or with a real program and a scripted model. One line,
-//! [`backend_conformance!`](crate::backend_conformance), makes a test of every check.
+//! The suite says in a [`Scenario`] what the agent is to do; a [`Stage`] makes a backend whose
+//! agent does that, with a script or with a real program and a scripted model. One line,
+//! [`backend_conformance!`](crate::backend_conformance), makes a test of every check;
+//! [`run_all`] runs them in one test, for a stage whose program is started once.
 
+mod checks;
+mod failing;
 mod going_on;
 mod hearing;
 mod nonce;
 mod scenario;
+mod sent;
+mod stage;
 mod stopping;
 mod talking;
 
-use atomic_backend::Backend;
-
+pub use checks::{Check, run_all, run_one};
+pub use failing::*;
 pub use going_on::*;
-pub use hearing::{Heard, Listener, MARKER, exchange, in_time, request, send};
-pub use scenario::{Failure, Scenario};
+pub use hearing::{Heard, Listener, exchange, in_time, request, send};
+pub use scenario::{Act, Failure, Scenario};
+pub use sent::Sent;
+pub use stage::{Program, Stage, Words};
 pub use stopping::*;
 pub use talking::*;
 
-/// Makes a backend whose agent does what the scenario says.
-pub type Stage<'a> = &'a (dyn Fn(&Scenario) -> Box<dyn Backend> + Sync);
-
-/// Makes one test of every check of the suite; the argument is a function
-/// `fn(&Scenario) -> Box<dyn Backend>`.
+/// Makes one test of every check of the suite; the argument is a [`Stage`], made anew for each.
+/// With `basic` before it, only of those that a backend without a program can pass.
 #[macro_export]
 macro_rules! backend_conformance {
-    ($stage:expr) => {
-        $crate::backend_conformance! { $stage;
+    (@basic $make:ident $($stage:expr)?) => {
+        $crate::backend_conformance! { @$make $($stage)?;
             the_id_is_known_before_the_first_prompt
             text_is_streamed_and_kept
             silence_is_an_empty_text
@@ -39,7 +43,17 @@ macro_rules! backend_conformance {
             a_second_prompt_during_a_turn_is_refused
             a_conversation_is_continued_by_its_id
             an_unknown_conversation_is_gone
-            failures_are_told_apart
+            an_end_of_the_program_is_told
+            garbage_is_told
+            a_rate_limit_is_told
+            an_overload_is_told
+            an_overflow_is_told
+            a_missing_login_is_told
+            a_used_up_quota_is_told
+            an_outage_is_told
+            a_refusal_is_told
+            an_unknown_model_is_told
+            a_rejection_is_told
             a_failed_turn_is_followed_by_another
             a_conversation_that_rested_goes_on
             a_summarised_conversation_goes_on
@@ -55,12 +69,32 @@ macro_rules! backend_conformance {
             dropping_the_turn_interrupts_it
         }
     };
-    ($stage:expr; $($check:ident)*) => {
+    (@of_programs $make:ident $($stage:expr)?) => {
+        $crate::backend_conformance! { @$make $($stage)?;
+            a_missing_program_is_told
+            an_old_program_is_told
+        }
+    };
+    (@list; $($check:ident)*) => {
+        &[$(Check {
+            name: stringify!($check),
+            run: |stage| Box::pin(super::$check(stage)),
+        }),*]
+    };
+    (@tests $stage:expr; $($check:ident)*) => {
         $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $check() {
-                $crate::conformance::backend::$check(&$stage).await;
+                let stage = ::std::sync::Arc::new($stage);
+                $crate::conformance::backend::run_one(stage, stringify!($check)).await;
             }
         )*
+    };
+    (basic $stage:expr) => {
+        $crate::backend_conformance! { @basic tests $stage }
+    };
+    ($stage:expr) => {
+        $crate::backend_conformance! { @basic tests $stage }
+        $crate::backend_conformance! { @of_programs tests $stage }
     };
 }

@@ -1,5 +1,7 @@
 //! What the agent of a test is to do.
 
+use serde_json::{Value, json};
+
 /// What the agent does when it is prompted, whatever the prompt, unless the scenario says more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scenario {
@@ -11,17 +13,14 @@ pub enum Scenario {
     Hang,
     /// Ends without a word.
     Silence,
-    /// Makes [`FILE`](Self::FILE) with [`CONTENT`](Self::CONTENT), runs
-    /// [`FAILING`](Self::FAILING) in a shell, and says [`TEXT`](Self::TEXT).
-    Tools,
-    /// Runs a command in a shell.
-    Command {
-        /// The command.
-        command: String,
-    },
-    /// Makes [`FILE`](Self::FILE) with [`large_content`](Self::large_content), runs
-    /// [`PRINTS_MUCH`](Self::PRINTS_MUCH) in a shell, and says [`TEXT`](Self::TEXT).
-    Much,
+    /// Does these one after the other, also when one of them fails, and says
+    /// [`TEXT`](Self::TEXT).
+    Acts(Vec<Act>),
+    /// Thinks [`THOUGHT`](Self::THOUGHT) and says [`TEXT`](Self::TEXT).
+    Thought,
+    /// Notes [`TODOS`](Self::TODOS) in a list of its own, of which the first is done and the second
+    /// is not, and says [`TEXT`](Self::TEXT).
+    Todos,
     /// Asks [`QUESTION`](Self::QUESTION) with [`OPTIONS`](Self::OPTIONS); then says a text that
     /// contains the answer.
     Question,
@@ -32,9 +31,21 @@ pub enum Scenario {
     /// Says [`TEXT`](Self::TEXT) when prompted with [`ALPHA`](Self::ALPHA), and
     /// [`OTHER_TEXT`](Self::OTHER_TEXT) when prompted with [`BETA`](Self::BETA).
     Two,
-    /// Says [`TEXT`](Self::TEXT) when its model is [`MODEL`](Self::MODEL), and
-    /// [`OTHER_TEXT`](Self::OTHER_TEXT) when it is [`OTHER_MODEL`](Self::OTHER_MODEL).
+    /// Says [`TEXT`](Self::TEXT) when its model is the first of
+    /// [`Words::models`](super::Words::models), and [`OTHER_TEXT`](Self::OTHER_TEXT) when it is the
+    /// second.
     Models,
+    /// Says [`SUMMARY`](Self::SUMMARY) when its program wants a summary, and
+    /// [`TEXT`](Self::TEXT) when prompted.
+    Summary,
+    /// Gives [`structure`](Self::structure) in the way its program wants it when prompted with
+    /// [`ALPHA`](Self::ALPHA), and says [`TEXT`](Self::TEXT) and nothing else when prompted with
+    /// [`BETA`](Self::BETA).
+    Structure,
+    /// Cannot be started: the program is not there.
+    NotInstalled,
+    /// Cannot be started: the program is one that says a version before the oldest that will do.
+    TooOld,
     /// Fails.
     Failure(Failure),
     /// Fails when prompted with [`ALPHA`](Self::ALPHA), and says [`TEXT`](Self::TEXT) when prompted
@@ -65,14 +76,77 @@ impl Scenario {
     pub const ALPHA: &'static str = "alpha";
     /// Another prompt.
     pub const BETA: &'static str = "beta";
-    /// A model.
-    pub const MODEL: &'static str = "claude-alpha-1";
-    /// Another model.
-    pub const OTHER_MODEL: &'static str = "claude-beta-1";
+    /// What it thinks.
+    pub const THOUGHT: &'static str = "I should look before I leap.";
+    /// What it means to do.
+    pub const TODOS: [&'static str; 2] = ["Look", "Leap"];
+    /// What it says of a conversation.
+    pub const SUMMARY: &'static str = "They spoke of the first thing.";
+    /// A helper.
+    pub const HELPER: &'static str = "scout";
+    /// What a helper is to do, in a few words.
+    pub const TASK: &'static str = "look around";
+    /// An MCP server.
+    pub const SERVER: &'static str = "host";
+    /// Its tool, without input.
+    pub const SERVER_TOOL: &'static str = "touch";
 
     /// 2 MB of text.
     pub fn large_content() -> String {
         "a line of forty characters, and a break\n".repeat(50_000)
+    }
+
+    /// What fits [`schema`](Self::schema).
+    pub fn structure() -> Value {
+        json!({ "colour": "blue", "count": 3 })
+    }
+
+    /// What a final text can be asked to be.
+    pub fn schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": { "colour": { "type": "string" }, "count": { "type": "integer" } },
+            "required": ["colour", "count"],
+        })
+    }
+}
+
+/// Something an agent does with a tool, whether the tool is on offer or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Runs a command in a shell.
+    Run(String),
+    /// Reads a file.
+    Read(String),
+    /// Makes a file.
+    Write {
+        /// Its path.
+        path: String,
+        /// What is in it.
+        text: String,
+    },
+    /// Uses [`SERVER_TOOL`](Scenario::SERVER_TOOL) of [`SERVER`](Scenario::SERVER).
+    UseServer,
+    /// Asks [`QUESTION`](Scenario::QUESTION) with [`OPTIONS`](Scenario::OPTIONS).
+    Ask,
+    /// Starts [`HELPER`](Scenario::HELPER) with [`TASK`](Scenario::TASK).
+    Help {
+        /// What it is told, in words that are in no other text.
+        prompt: String,
+        /// What it does before it says [`OTHER_TEXT`](Scenario::OTHER_TEXT).
+        acts: Vec<Self>,
+    },
+}
+
+impl Act {
+    /// Runs a command.
+    pub fn run(command: impl Into<String>) -> Self {
+        Self::Run(command.into())
+    }
+
+    /// Makes a file.
+    pub fn write(path: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::Write { path: path.into(), text: text.into() }
     }
 }
 
@@ -104,21 +178,6 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Every one.
-    pub const ALL: [Self; 11] = [
-        Self::Exit,
-        Self::Garbage,
-        Self::RateLimit,
-        Self::Overloaded,
-        Self::ContextOverflow,
-        Self::Login,
-        Self::Quota,
-        Self::Unavailable,
-        Self::Refused,
-        Self::ModelUnknown,
-        Self::Rejected,
-    ];
-
     /// The code the turn's error must have.
     pub fn code(self) -> &'static str {
         match self {

@@ -1,21 +1,18 @@
 //! Checks of what is said, done and asked.
-#![expect(clippy::expect_used, clippy::panic, reason = "a check that fails panics")]
-
-use std::future::poll_fn;
-use std::task::Poll;
+#![expect(clippy::panic, reason = "a check that fails panics")]
 
 use atomic_event::{Answer, ConversationId, QuestionId, Stop};
 
-use super::hearing::{Open, in_time, open, request};
-use super::{Failure, Scenario, Stage};
+use super::hearing::{Open, folder, in_time, open, open_in, request};
+use super::{Act, Scenario, Stage};
 
 pub(super) fn done(text: &str) -> Stop {
     Stop::Done { text: text.to_owned() }
 }
 
 /// Opening gives an id, another one each time, and sending does not change it.
-pub async fn the_id_is_known_before_the_first_prompt(stage: Stage<'_>) {
-    let backend = stage(&Scenario::Text);
+pub async fn the_id_is_known_before_the_first_prompt(stage: &dyn Stage) {
+    let backend = stage.backend(&Scenario::Text);
     let first = open(backend.as_ref()).await;
     let second = open(backend.as_ref()).await;
     let id = first.conversation.id();
@@ -26,8 +23,8 @@ pub async fn the_id_is_known_before_the_first_prompt(stage: Stage<'_>) {
 }
 
 /// Text comes in pieces; the pieces, what is kept and the final text are the same.
-pub async fn text_is_streamed_and_kept(stage: Stage<'_>) {
-    let open = open(stage(&Scenario::Text).as_ref()).await;
+pub async fn text_is_streamed_and_kept(stage: &dyn Stage) {
+    let open = open(stage.backend(&Scenario::Text).as_ref()).await;
     let (heard, stop) = open.exchange("go").await;
     assert!(heard.typed.len() > 1, "in one piece: {:?}", heard.typed);
     assert_eq!(heard.typed.concat(), Scenario::TEXT);
@@ -36,16 +33,18 @@ pub async fn text_is_streamed_and_kept(stage: Stage<'_>) {
 }
 
 /// An agent that says nothing has not failed.
-pub async fn silence_is_an_empty_text(stage: Stage<'_>) {
-    let open = open(stage(&Scenario::Silence).as_ref()).await;
+pub async fn silence_is_an_empty_text(stage: &dyn Stage) {
+    let open = open(stage.backend(&Scenario::Silence).as_ref()).await;
     let (heard, stop) = open.exchange("go").await;
     assert_eq!(heard.typed, [""; 0]);
     assert_eq!(stop, done(""));
 }
 
 /// Tools do their work in the workspace and say whether it went well.
-pub async fn tools_are_reported(stage: Stage<'_>) {
-    let open = open(stage(&Scenario::Tools).as_ref()).await;
+pub async fn tools_are_reported(stage: &dyn Stage) {
+    let write = Act::write(Scenario::FILE, Scenario::CONTENT);
+    let scenario = Scenario::Acts(vec![write, Act::run(Scenario::FAILING)]);
+    let open = open(stage.backend(&scenario).as_ref()).await;
     let (heard, stop) = open.exchange("go").await;
     assert_eq!(stop, done(Scenario::TEXT));
     let made = std::fs::read_to_string(open.workspace.path().join(Scenario::FILE));
@@ -59,8 +58,10 @@ pub async fn tools_are_reported(stage: Stage<'_>) {
 }
 
 /// Neither a large file nor a large output holds anything up.
-pub async fn much_is_written_and_printed(stage: Stage<'_>) {
-    let open = open(stage(&Scenario::Much).as_ref()).await;
+pub async fn much_is_written_and_printed(stage: &dyn Stage) {
+    let write = Act::write(Scenario::FILE, Scenario::large_content());
+    let scenario = Scenario::Acts(vec![write, Act::run(Scenario::PRINTS_MUCH)]);
+    let open = open(stage.backend(&scenario).as_ref()).await;
     let (heard, stop) = open.exchange("go").await;
     assert_eq!(stop, done(Scenario::TEXT));
     let made = std::fs::read_to_string(open.workspace.path().join(Scenario::FILE));
@@ -71,8 +72,8 @@ pub async fn much_is_written_and_printed(stage: Stage<'_>) {
 }
 
 /// Tokens are counted, and money exactly when the backend says that it knows it.
-pub async fn usage_is_reported(stage: Stage<'_>) {
-    let backend = stage(&Scenario::Text);
+pub async fn usage_is_reported(stage: &dyn Stage) {
+    let backend = stage.backend(&Scenario::Text);
     let open = open(backend.as_ref()).await;
     let (heard, _) = open.exchange("go").await;
     assert!(heard.spent.iter().map(|usage| usage.input_tokens).sum::<u64>() > 0);
@@ -82,8 +83,8 @@ pub async fn usage_is_reported(stage: Stage<'_>) {
 }
 
 /// A question waits for its answer, takes it once, and the turn goes on with it.
-pub async fn a_question_is_asked_and_the_answer_goes_on(stage: Stage<'_>) {
-    let open = open(stage(&Scenario::Question).as_ref()).await;
+pub async fn a_question_is_asked_and_the_answer_goes_on(stage: &dyn Stage) {
+    let open = open(stage.backend(&Scenario::Question).as_ref()).await;
     let mut listener = open.send("go").await;
     let (id, question) = listener.until_asked().await;
     assert_eq!(question.question, Scenario::QUESTION);
@@ -115,10 +116,10 @@ async fn answer_with(
 }
 
 /// Questions come one at a time; several options can be chosen, or none of them.
-pub async fn several_questions_are_asked_one_after_the_other(stage: Stage<'_>) {
+pub async fn several_questions_are_asked_one_after_the_other(stage: &dyn Stage) {
     let several = Scenario::OPTIONS.join(", ");
     for (given, expected) in [(&Scenario::OPTIONS[..], several.as_str()), (&["round"], "round")] {
-        let open = open(stage(&Scenario::Questions).as_ref()).await;
+        let open = open(stage.backend(&Scenario::Questions).as_ref()).await;
         let mut listener = open.send("go").await;
         let (first, question) = listener.until_asked().await;
         assert_eq!(
@@ -142,8 +143,8 @@ pub async fn several_questions_are_asked_one_after_the_other(stage: Stage<'_>) {
 }
 
 /// One turn at a time; the turn under way does not notice, and afterwards there may be another.
-pub async fn a_second_prompt_during_a_turn_is_refused(stage: Stage<'_>) {
-    let open = open(stage(&Scenario::Question).as_ref()).await;
+pub async fn a_second_prompt_during_a_turn_is_refused(stage: &dyn Stage) {
+    let open = open(stage.backend(&Scenario::Question).as_ref()).await;
     for _ in 0..2 {
         let mut listener = open.send("go").await;
         let (id, _) = listener.until_asked().await;
@@ -156,56 +157,32 @@ pub async fn a_second_prompt_during_a_turn_is_refused(stage: Stage<'_>) {
 }
 
 /// After everything is closed, the id is enough to go on.
-pub async fn a_conversation_is_continued_by_its_id(stage: Stage<'_>) {
-    let backend = stage(&Scenario::Text);
-    let Open { conversation, workspace } = open(backend.as_ref()).await;
-    let id = conversation.id();
-    let first = Open { conversation, workspace };
+pub async fn a_conversation_is_continued_by_its_id(stage: &dyn Stage) {
+    let backend = stage.backend(&Scenario::Text);
+    let first = open(backend.as_ref()).await;
+    let id = first.conversation.id();
     first.exchange("go").await;
-    let Open { conversation, workspace } = first;
+    let Open { conversation, workspace, .. } = first;
     in_time("closing", conversation.close()).await;
     drop(backend);
 
     let request = request(workspace.path(), Some(id.clone()));
-    let backend = stage(&Scenario::Text);
-    let conversation = in_time("opening", backend.open(request)).await;
-    let again = Open { conversation: conversation.expect("it is continued"), workspace };
+    let again = open_in(stage.backend(&Scenario::Text).as_ref(), workspace, request).await;
     assert_eq!(again.conversation.id(), id);
     assert_eq!(again.exchange("go on").await.1, done(Scenario::TEXT));
 }
 
 /// An id that the program does not know is told apart from other failures.
-pub async fn an_unknown_conversation_is_gone(stage: Stage<'_>) {
-    let workspace = tempfile::tempdir().expect("a temporary folder");
+pub async fn an_unknown_conversation_is_gone(stage: &dyn Stage) {
+    let workspace = folder();
     let unknown = Some(ConversationId::from("never-heard-of"));
-    let opened = stage(&Scenario::Text).open(request(workspace.path(), unknown)).await;
+    let opened = stage.backend(&Scenario::Text).open(request(workspace.path(), unknown)).await;
     assert_eq!(opened.err().map(|error| error.code()), Some("conversation_gone"));
 }
 
-/// Each way to fail has its own code, and the message names the backend.
-pub async fn failures_are_told_apart(stage: Stage<'_>) {
-    // Some at a time: a program may have to lose patience with its provider first.
-    for some in Failure::ALL.chunks(6) {
-        let mut failing: Vec<_> = some.iter().map(|one| Box::pin(fails(stage, *one))).collect();
-        poll_fn(|context| {
-            failing.retain_mut(|one| one.as_mut().poll(context).is_pending());
-            if failing.is_empty() { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
-    }
-}
-
-async fn fails(stage: Stage<'_>, failure: Failure) {
-    let backend = stage(&Scenario::Failure(failure));
-    let (_, stop) = open(backend.as_ref()).await.exchange("go").await;
-    let Stop::Failed(error) = stop else { panic!("{failure:?}: {stop:?}") };
-    assert_eq!(error.code, failure.code(), "{failure:?}: {}", error.message);
-    assert!(error.message.contains(backend.id().as_str()), "{failure:?}: {}", error.message);
-}
-
 /// What is said in one conversation is not heard in another.
-pub async fn two_conversations_at_once_do_not_mix(stage: Stage<'_>) {
-    let backend = stage(&Scenario::Two);
+pub async fn two_conversations_at_once_do_not_mix(stage: &dyn Stage) {
+    let backend = stage.backend(&Scenario::Two);
     let (first, second) = (open(backend.as_ref()).await, open(backend.as_ref()).await);
     for _ in 0..3 {
         let (alpha, beta) =

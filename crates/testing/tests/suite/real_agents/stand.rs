@@ -1,7 +1,8 @@
 //! The real program, its home, a scripted model and a workspace, for one test.
 
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use atomic_backend::claude::{ClaudeBackend, ClaudeConfig};
@@ -180,6 +181,14 @@ pub(super) fn config(version: &str, env: Vec<(String, String)>) -> ClaudeConfig 
 
 pub(super) fn backend(config: ClaudeConfig) -> ClaudeBackend {
     ClaudeBackend::new(config, Guard::new(env!("CARGO_BIN_EXE_guard-host").into()))
+}
+
+/// A program that only says its version.
+pub(super) fn stand_in(folder: &Path, version: &str) -> PathBuf {
+    let program = folder.join("claude");
+    fs::write(&program, format!("#!/bin/sh\necho '{version} (Claude Code)'\n")).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    program
 }
 
 /// The names of the tools that a request offers to the model, sorted.

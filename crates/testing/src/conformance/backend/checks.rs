@@ -1,0 +1,128 @@
+//! The lists of checks, and running them.
+#![expect(clippy::panic, reason = "a check that fails panics")]
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use atomic_backend::BoxFuture;
+use tokio::task::{JoinError, JoinSet};
+
+use super::{Program, Stage};
+
+/// Names the folder in which a file is made for every check that passes.
+const FOLDER: &str = "ATOMIC_CONFORMANCE";
+
+/// One check.
+#[derive(Clone, Copy)]
+pub struct Check {
+    /// What it is called.
+    pub name: &'static str,
+    /// Runs it; it panics with what is wrong.
+    pub run: for<'a> fn(&'a dyn Stage) -> BoxFuture<'a, ()>,
+}
+
+impl fmt::Debug for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl Check {
+    /// What every backend passes, those that play canned turns included.
+    pub const BASIC: &'static [Self] = crate::backend_conformance! { @basic list };
+
+    /// What backends of programs pass besides.
+    pub const OF_PROGRAMS: &'static [Self] = crate::backend_conformance! { @of_programs list };
+
+    /// Everything that a backend of a program passes.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::BASIC.iter().chain(Self::OF_PROGRAMS).copied()
+    }
+
+    /// Runs it on a stage, keeps that it passed, and says what is wrong if it did not.
+    async fn perform(self, stage: Arc<dyn Stage>) -> Result<(), String> {
+        let program = stage.program();
+        let ended = tokio::spawn(async move { (self.run)(stage.as_ref()).await }).await;
+        match ended {
+            Ok(()) => {
+                keep(program, self.name);
+                Ok(())
+            }
+            Err(error) => Err(words(error)),
+        }
+    }
+}
+
+/// Runs one check on a stage.
+///
+/// # Panics
+/// When it does not pass.
+pub async fn run_one(stage: Arc<dyn Stage>, name: &str) {
+    let Some(check) = Check::all().find(|check| check.name == name) else {
+        panic!("there is no check {name}");
+    };
+    run_all(stage, [check], 1).await;
+}
+
+/// Runs checks on one stage, so many at once, each in a task of its own and each to its end.
+///
+/// # Panics
+/// When one does not pass; the message names every one that did not.
+pub async fn run_all(
+    stage: Arc<dyn Stage>,
+    checks: impl IntoIterator<Item = Check>,
+    at_once: usize,
+) {
+    let mut waiting: VecDeque<Check> = checks.into_iter().collect();
+    let count = waiting.len();
+    let mut under_way = JoinSet::new();
+    let mut failures = vec![];
+    loop {
+        while under_way.len() < at_once.max(1)
+            && let Some(check) = waiting.pop_front()
+        {
+            let stage = Arc::clone(&stage);
+            under_way.spawn(async move { (check.name, check.perform(stage).await) });
+        }
+        match under_way.join_next().await {
+            None => break,
+            Some(Ok((_, Ok(())))) => {}
+            Some(Ok((name, Err(problem)))) => failures.push(format!("{name}: {problem}")),
+            Some(Err(error)) => failures.push(words(error)),
+        }
+    }
+    let Program { name, version } = stage.program();
+    assert!(
+        failures.is_empty(),
+        "{name} {version}: {} of {count} checks failed:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
+}
+
+/// What a task that did not come to its end said.
+fn words(error: JoinError) -> String {
+    match error.try_into_panic() {
+        Ok(panic) => match panic.downcast::<String>() {
+            Ok(text) => *text,
+            Err(panic) => panic.downcast_ref::<&str>().copied().unwrap_or("it panicked").to_owned(),
+        },
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Notes that a check has passed, where somebody wants to know.
+fn keep(program: Program, check: &str) {
+    let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
+    let folder = folder.join(program.name).join(program.version);
+    if let Err(error) = note(&folder, check) {
+        panic!("cannot note in {} that {check} has passed: {error}", folder.display());
+    }
+}
+
+fn note(folder: &Path, check: &str) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    std::fs::write(folder.join(check), "")
+}

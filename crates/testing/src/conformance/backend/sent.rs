@@ -1,0 +1,149 @@
+//! What a model was sent, whatever the API it was sent by.
+//!
+//! The APIs differ in where they put things, not in what a text is, so that one way to read does
+//! for all: `system`, `instructions` or a message of that role; `messages` or `input`; a tool with
+//! a name or with a function that has one.
+
+use serde_json::Value;
+
+use crate::model::Received;
+
+/// A request to a model.
+#[derive(Clone, Debug)]
+pub struct Sent(Received);
+
+impl Sent {
+    /// Everything that a model was asked among these.
+    pub fn all(received: impl IntoIterator<Item = Received>) -> impl Iterator<Item = Self> {
+        let asks = |one: &Received| ["messages", "input"].iter().any(|k| one.body[k].is_array());
+        received.into_iter().filter(move |one| asks(one)).map(Self)
+    }
+
+    /// What the model is told to be.
+    pub fn system(&self) -> String {
+        let body = &self.0.body;
+        let apart = ["system", "instructions"].into_iter().flat_map(|key| texts(&body[key]));
+        let within = self.messages().filter(|it| is_by(it, &["system", "developer"]));
+        apart.chain(within.flat_map(|it| texts(&it["content"]))).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The names of the tools on offer.
+    pub fn tools(&self) -> Vec<&str> {
+        let name =
+            |tool: &'_ Value| tool["name"].as_str().map(|_| "/name").or(Some("/function/name"));
+        let tools = self.0.body["tools"].as_array().into_iter().flatten();
+        tools.filter_map(|tool| tool.pointer(name(tool)?)?.as_str()).collect()
+    }
+
+    /// What the user said last, without what the program says in the user's name.
+    pub fn last_words(&self) -> String {
+        let mut said: Vec<String> = self
+            .messages()
+            .filter(|message| is_by(message, &["user"]))
+            .map(|message| texts(&message["content"]).into_iter().filter(is_own).collect())
+            .collect();
+        said.retain(|words| !words.is_empty());
+        said.pop().unwrap_or_default()
+    }
+
+    /// All that was said in the conversation, whoever said it.
+    pub fn said(&self) -> String {
+        let texts = self.messages().flat_map(|message| texts(&message["content"]));
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
+    fn messages(&self) -> impl Iterator<Item = &Value> {
+        let lists = ["messages", "input"].into_iter().filter_map(|key| self.0.body[key].as_array());
+        lists.flatten()
+    }
+}
+
+fn is_by(message: &Value, roles: &[&str]) -> bool {
+    message["role"].as_str().is_some_and(|role| roles.contains(&role))
+}
+
+fn is_own(text: &&str) -> bool {
+    !text.trim_start().starts_with("<system-reminder>")
+}
+
+/// The texts of what is one text or a list of parts.
+fn texts(content: &Value) -> Vec<&str> {
+    match content.as_str() {
+        Some(text) => vec![text],
+        None => {
+            let parts = content.as_array().into_iter().flatten();
+            parts.filter_map(|part| part["text"].as_str()).collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    use serde_json::{Value, json};
+
+    use super::Sent;
+    use crate::model::{Chosen, Received};
+
+    fn received(body: Value) -> Received {
+        Received {
+            number: 0,
+            method: "POST".to_owned(),
+            path: "/".to_owned(),
+            headers: BTreeMap::new(),
+            body: Arc::new(body),
+            chosen: Chosen::Unmatched,
+            at: Instant::now(),
+        }
+    }
+
+    #[test]
+    fn every_api_is_read_alike() {
+        let anthropic = json!({
+            "system": [{ "type": "text", "text": "Be kind." }],
+            "tools": [{ "name": "look" }],
+            "messages": [
+                { "role": "user", "content": "first" },
+                { "role": "assistant", "content": [{ "type": "text", "text": "yes" }] },
+                { "role": "user", "content": [
+                    { "type": "text", "text": "<system-reminder>x</system-reminder>" },
+                    { "type": "text", "text": "last" },
+                ] },
+                { "role": "user", "content": [{ "type": "tool_result", "content": "seen" }] },
+            ],
+        });
+        let chat = json!({
+            "tools": [{ "type": "function", "function": { "name": "look" } }],
+            "messages": [
+                { "role": "system", "content": "Be kind." },
+                { "role": "user", "content": "first" },
+                { "role": "assistant", "content": "yes" },
+                { "role": "user", "content": [{ "type": "text", "text": "last" }] },
+                { "role": "tool", "content": "seen" },
+            ],
+        });
+        let responses = json!({
+            "instructions": "Be kind.",
+            "tools": [{ "type": "function", "name": "look" }],
+            "input": [
+                { "role": "user", "content": [{ "type": "input_text", "text": "first" }] },
+                { "role": "assistant", "content": [{ "type": "output_text", "text": "yes" }] },
+                { "role": "user", "content": [{ "type": "input_text", "text": "last" }] },
+                { "type": "function_call_output", "output": "seen" },
+            ],
+        });
+        let bodies = [anthropic, chat, responses];
+        let all: Vec<Sent> = Sent::all(bodies.into_iter().map(received)).collect();
+        assert_eq!(all.len(), 3);
+        for sent in all {
+            assert_eq!(sent.system(), "Be kind.");
+            assert_eq!(sent.tools(), ["look"]);
+            assert_eq!(sent.last_words(), "last");
+            assert!(["first", "yes", "last"].iter().all(|text| sent.said().contains(text)));
+        }
+        assert_eq!(Sent::all([received(json!({ "model": "x" }))]).count(), 0);
+    }
+}
