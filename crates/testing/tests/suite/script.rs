@@ -128,6 +128,7 @@ fn script(scenario: &Scenario) -> Value {
         Scenario::Failure(failure) => json!([{ "fail": word(*failure) }]),
         Scenario::Thought
         | Scenario::Todos
+        | Scenario::Spends
         | Scenario::Summary
         | Scenario::Structure
         | Scenario::NotInstalled

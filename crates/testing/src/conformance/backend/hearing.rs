@@ -53,6 +53,11 @@ pub(super) async fn open_in(
     Open { conversation: conversation.expect("the conversation opens"), workspace, marker }
 }
 
+/// A text that nobody else says.
+pub(super) fn unique(text: &str) -> String {
+    format!("{text} {}", Uuid::new_v4())
+}
+
 /// A conversation as most checks want it, with a marker that no other process has: programs are
 /// ended by it.
 pub fn request(workspace: &Path, resume: Option<ConversationId>) -> OpenRequest {

@@ -5,7 +5,9 @@
 //! [`backend_conformance!`](crate::backend_conformance), makes a test of every check;
 //! [`run_all`] runs them in one test, for a stage whose program is started once.
 
+mod acting;
 mod checks;
+mod exceptions;
 mod failing;
 mod going_on;
 mod hearing;
@@ -15,7 +17,9 @@ mod sent;
 mod stage;
 mod stopping;
 mod talking;
+mod telling;
 
+pub use acting::*;
 pub use checks::{Check, run_all, run_one};
 pub use failing::*;
 pub use going_on::*;
@@ -25,6 +29,9 @@ pub use sent::Sent;
 pub use stage::{Program, Stage, Words};
 pub use stopping::*;
 pub use talking::*;
+pub use telling::*;
+
+use sent::sent;
 
 /// Makes one test of every check of the suite; the argument is a [`Stage`], made anew for each.
 /// With `basic` before it, only of those that a backend without a program can pass.
@@ -73,6 +80,27 @@ macro_rules! backend_conformance {
         $crate::backend_conformance! { @$make $($stage)?;
             a_missing_program_is_told
             an_old_program_is_told
+            the_system_prompt_reaches_the_model
+            somebody_else_goes_on_with_what_was_said
+            prompts_reach_the_model_as_they_are
+            thoughts_are_told
+            the_agents_list_is_told
+            a_summary_takes_the_place_of_what_was_said
+            what_was_spent_is_counted_once
+            the_context_is_measured
+            models_are_listed
+            structured_output_is_the_final_text
+            a_text_in_place_of_structured_output_is_told
+            a_wait_for_the_provider_is_told
+            every_tool_runs_unasked
+            a_list_of_tools_allows_nothing_else
+            what_is_taken_away_cannot_be_used
+            servers_of_the_project_are_used
+            without_questions_there_is_no_tool_for_them
+            helpers_are_told
+            a_helper_of_a_restricted_agent_is_restricted
+            a_helper_has_rules_of_its_own
+            a_helper_asks
         }
     };
     (@list; $($check:ident)*) => {

@@ -35,6 +35,10 @@ pub enum Scenario {
     /// [`Words::models`](super::Words::models), and [`OTHER_TEXT`](Self::OTHER_TEXT) when it is the
     /// second.
     Models,
+    /// Says [`TEXT`](Self::TEXT) at every prompt, for which its provider counts
+    /// [`READ`](Self::READ) tokens that were read, all kinds of them together, and
+    /// [`WRITTEN`](Self::WRITTEN) that were written.
+    Spends,
     /// Says [`SUMMARY`](Self::SUMMARY) when its program wants a summary, and
     /// [`TEXT`](Self::TEXT) when prompted.
     Summary,
@@ -82,6 +86,10 @@ impl Scenario {
     pub const TODOS: [&'static str; 2] = ["Look", "Leap"];
     /// What it says of a conversation.
     pub const SUMMARY: &'static str = "They spoke of the first thing.";
+    /// How many tokens are read.
+    pub const READ: u64 = 1_700;
+    /// How many tokens are written.
+    pub const WRITTEN: u64 = 100;
     /// A helper.
     pub const HELPER: &'static str = "scout";
     /// What a helper is to do, in a few words.

@@ -3,36 +3,50 @@
 //! The APIs differ in where they put things, not in what a text is, so that one way to read does
 //! for all: `system`, `instructions` or a message of that role; `messages` or `input`; a tool with
 //! a name or with a function that has one.
+#![expect(clippy::panic, reason = "a check that fails panics")]
+
+use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::Stage;
 use crate::model::Received;
+
+/// The first request in which the user's last words contain these.
+pub(super) fn sent(stage: &dyn Stage, words: &str) -> Sent {
+    let found = Sent::all(&stage.received()).find(|sent| sent.last_words().contains(words));
+    found.unwrap_or_else(|| panic!("no model was asked {words:?}"))
+}
 
 /// A request to a model.
 #[derive(Clone, Debug)]
-pub struct Sent(Received);
+pub struct Sent(Arc<Value>);
 
 impl Sent {
+    /// Reads a request, if a model is asked something by it.
+    pub fn read(received: &Received) -> Option<Self> {
+        let body = Arc::clone(&received.body);
+        ["messages", "input"].iter().any(|key| body[key].is_array()).then_some(Self(body))
+    }
+
     /// Everything that a model was asked among these.
-    pub fn all(received: impl IntoIterator<Item = Received>) -> impl Iterator<Item = Self> {
-        let asks = |one: &Received| ["messages", "input"].iter().any(|k| one.body[k].is_array());
-        received.into_iter().filter(move |one| asks(one)).map(Self)
+    pub(super) fn all(received: &[Received]) -> impl Iterator<Item = Self> {
+        received.iter().filter_map(Self::read)
     }
 
     /// What the model is told to be.
     pub fn system(&self) -> String {
-        let body = &self.0.body;
-        let apart = ["system", "instructions"].into_iter().flat_map(|key| texts(&body[key]));
+        let apart = ["system", "instructions"].into_iter().flat_map(|key| texts(&self.0[key]));
         let within = self.messages().filter(|it| is_by(it, &["system", "developer"]));
         apart.chain(within.flat_map(|it| texts(&it["content"]))).collect::<Vec<_>>().join("\n")
     }
 
     /// The names of the tools on offer.
     pub fn tools(&self) -> Vec<&str> {
-        let name =
-            |tool: &'_ Value| tool["name"].as_str().map(|_| "/name").or(Some("/function/name"));
-        let tools = self.0.body["tools"].as_array().into_iter().flatten();
-        tools.filter_map(|tool| tool.pointer(name(tool)?)?.as_str()).collect()
+        let tools = self.0["tools"].as_array().into_iter().flatten();
+        let named =
+            tools.filter_map(|tool| tool.get("name").or_else(|| tool.pointer("/function/name")));
+        named.filter_map(Value::as_str).collect()
     }
 
     /// What the user said last, without what the program says in the user's name.
@@ -52,8 +66,13 @@ impl Sent {
         texts.collect::<Vec<_>>().join("\n")
     }
 
+    /// All of it, as it was sent.
+    pub fn whole(&self) -> String {
+        self.0.to_string()
+    }
+
     fn messages(&self) -> impl Iterator<Item = &Value> {
-        let lists = ["messages", "input"].into_iter().filter_map(|key| self.0.body[key].as_array());
+        let lists = ["messages", "input"].into_iter().filter_map(|key| self.0[key].as_array());
         lists.flatten()
     }
 }
@@ -136,14 +155,13 @@ mod tests {
             ],
         });
         let bodies = [anthropic, chat, responses];
-        let all: Vec<Sent> = Sent::all(bodies.into_iter().map(received)).collect();
-        assert_eq!(all.len(), 3);
-        for sent in all {
+        for body in bodies {
+            let sent = Sent::read(&received(body)).unwrap();
             assert_eq!(sent.system(), "Be kind.");
             assert_eq!(sent.tools(), ["look"]);
             assert_eq!(sent.last_words(), "last");
             assert!(["first", "yes", "last"].iter().all(|text| sent.said().contains(text)));
         }
-        assert_eq!(Sent::all([received(json!({ "model": "x" }))]).count(), 0);
+        assert!(Sent::read(&received(json!({ "model": "x" }))).is_none());
     }
 }

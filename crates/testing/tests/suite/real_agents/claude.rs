@@ -9,7 +9,9 @@ use atomic_backend::Backend;
 use atomic_backend::claude::ClaudeConfig;
 use atomic_testing::agents::{CLAUDE, ClaudeHome, OLDER_CLAUDE, program};
 use atomic_testing::conformance::backend::{Act, Failure, Program, Scenario, Stage, Words};
-use atomic_testing::model::{Action, ApiError, Ending, ModelServer, Received, Reply, Script, Turn};
+use atomic_testing::model::{
+    Action, ApiError, Ending, ModelServer, Received, Reply, Script, Turn, Usage,
+};
 use serde_json::{Value, json};
 
 use super::stand::{backend, config, stand_in};
@@ -119,6 +121,7 @@ fn script(scenario: &Scenario) -> Script {
                 .with(model(MODELS[0]).reply(say()))
                 .with(model(MODELS[1]).reply(Reply::say(Scenario::OTHER_TEXT)));
         }
+        Scenario::Spends => turn.reply(Reply { usage: spending(), ..say() }),
         Scenario::Summary => {
             let summary = format!("<summary>{}</summary>", Scenario::SUMMARY);
             let wanted = Turn::default().user("create a detailed summary of");
@@ -147,6 +150,17 @@ fn script(scenario: &Scenario) -> Script {
 
 fn say() -> Reply {
     Reply { chunk: NonZeroUsize::new(7), ..Reply::say(Scenario::TEXT) }
+}
+
+/// Of what is read, some is new, some comes from the cache, and some goes there.
+fn spending() -> Usage {
+    let (cache_read, cache_write) = (500, 200);
+    Usage {
+        input: Some(Scenario::READ - cache_read - cache_write),
+        output: Some(Scenario::WRITTEN),
+        cache_read: Some(cache_read),
+        cache_write: Some(cache_write),
+    }
 }
 
 /// A turn that does these and ends with a reply; those of its helpers come before it.

@@ -12,7 +12,7 @@ use atomic_testing::model::{Break, Ending, ModelServer, Reply, Script, Turn};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use super::stand::{PATIENCE, Stand, WINDOW, error, in_both_versions, text, texts};
+use super::stand::{PATIENCE, Stand, WINDOW, error, in_both_versions, text};
 
 in_both_versions! {
     the_provider_goes_away_and_comes_back
@@ -43,8 +43,8 @@ async fn goes_on(stand: &Stand, conversation: &dyn Conversation, before: &str) {
     let prompt = format!("after {before}");
     let (_, stop) = exchange(conversation, &prompt).await;
     assert_eq!(text(stop), "Yes.");
-    let body = stand.asked(&prompt).body;
-    assert!(texts(&body, "user").concat().contains(before), "{body}");
+    let said = stand.asked(&prompt).said();
+    assert!(said.contains(before), "{said}");
 }
 
 /// The same, once more, by a program that is started anew.

@@ -1,18 +1,17 @@
-//! How long Claude Code's processes and conversations live, and what they cost.
+//! How long Claude Code's processes and conversations live.
 
 use atomic_backend::claude::ClaudeConfig;
 use atomic_backend::{Backend as _, Conversation, OpenRequest};
-use atomic_event::{Stop, Usage};
+use atomic_event::Stop;
 use atomic_testing::agents::CLAUDE;
-use atomic_testing::conformance::backend::{Heard, exchange, in_time, send};
-use atomic_testing::model::{self, Ending, Reply, Script, Turn};
+use atomic_testing::conformance::backend::{exchange, in_time, send};
+use atomic_testing::model::{Ending, Reply, Script, Turn};
 
 use super::stand::{Stand, backend, config, in_both_versions, stand_in, text};
 
 in_both_versions! {
     a_conversation_that_rests_keeps_its_process
     a_conversation_is_held_once
-    what_was_spent_is_counted_once
     an_interrupted_program_stays
 }
 
@@ -43,9 +42,6 @@ async fn a_conversation_that_rests_keeps_its_process(version: &str) {
     assert_eq!(conversation.id(), id);
     assert_eq!(text(exchange(conversation.as_ref(), "three").await.1), "Yes.");
     assert_ne!(stand.process(), process, "somebody else is another process");
-    let body = stand.asked("three").body.to_string();
-    assert!(body.contains("You are somebody else.") && body.contains("two"), "{body}");
-    assert!(!body.contains("You are part of a test."), "{body}");
     rest(conversation).await;
     assert_eq!(stand.processes().len(), 1);
 
@@ -86,42 +82,6 @@ async fn an_interrupted_program_stays(version: &str) {
         assert_eq!(listener.until_end().await.1, Stop::Interrupted);
         assert_eq!(text(exchange(conversation.as_ref(), "go on").await.1), "Yes.");
         assert_eq!(stand.process(), process, "at once: {at_once}");
-    }
-}
-
-/// What one turn cost: what was read, what was written, and the money.
-fn spent(heard: &Heard) -> (u64, u64, f64) {
-    let sum = |part: fn(&Usage) -> u64| heard.spent.iter().map(part).sum();
-    let money = heard.spent.iter().filter_map(|usage| usage.cost_usd).sum();
-    (sum(|usage| usage.input_tokens), sum(|usage| usage.output_tokens), money)
-}
-
-async fn what_was_spent_is_counted_once(version: &str) {
-    let usage = model::Usage {
-        input: Some(1_000),
-        output: Some(100),
-        cache_read: Some(500),
-        cache_write: Some(200),
-    };
-    let reply = Reply { usage, ..Reply::say("Yes.") };
-    let stand = Stand::new(version, Script::new().with(Turn::default().reply(reply)));
-    let mut conversation = stand.open(stand.request()).await;
-    let id = conversation.id();
-    let mut first = None;
-    for turn in 0..5 {
-        if turn == 3 {
-            // Another process takes the conversation up, and goes on counting where it was.
-            in_time("closing", conversation.close()).await;
-            conversation = stand.open(stand.resume(id.clone())).await;
-        }
-        let (heard, _) = exchange(conversation.as_ref(), &format!("turn {turn}")).await;
-        let (input, output, money) = spent(&heard);
-        assert_eq!((input, output), (1_700, 100), "turn {turn}");
-        let first = *first.get_or_insert(money);
-        assert!(money > 0.0 && (money - first).abs() < 1e-9, "turn {turn}: {money} and {first}");
-        let last = heard.spent.last().unwrap();
-        assert!(last.context_tokens.is_some_and(|filled| (1_700..=1_800).contains(&filled)));
-        assert!(last.context_window.is_some_and(|window| window >= 100_000), "{last:?}");
     }
 }
 

@@ -4,7 +4,6 @@ mod claude;
 mod claude_chaos;
 mod claude_errors;
 mod claude_life;
-mod claude_tools;
 mod claude_words;
 mod stand;
 

@@ -10,9 +10,8 @@ use atomic_backend::guard::Guard;
 use atomic_backend::{Backend as _, BackendError, Conversation, OpenRequest};
 use atomic_event::{ConversationId, StepError, Stop};
 use atomic_testing::agents::{ClaudeHome, program};
-use atomic_testing::conformance::backend::{self, in_time};
+use atomic_testing::conformance::backend::{self, Sent, in_time};
 use atomic_testing::model::{ModelServer, Received, Script};
-use serde_json::Value;
 use tempfile::TempDir;
 
 /// Makes a test of each function for each version; each is given the version.
@@ -104,9 +103,9 @@ impl Stand {
     }
 
     /// Waits for the request whose last text of the user contains this.
-    pub(super) fn asked(&self, text: &str) -> Received {
-        let fits = |received: &Received| last_words(&received.body).contains(text);
-        self.server.wait_for(fits, PATIENCE).unwrap()
+    pub(super) fn asked(&self, text: &str) -> Sent {
+        let fits = |it: &Received| Sent::read(it).is_some_and(|it| it.last_words().contains(text));
+        Sent::read(&self.server.wait_for(fits, PATIENCE).unwrap()).unwrap()
     }
 
     pub(super) fn made(&self, name: &str) -> bool {
@@ -189,42 +188,6 @@ pub(super) fn stand_in(folder: &Path, version: &str) -> PathBuf {
     fs::write(&program, format!("#!/bin/sh\necho '{version} (Claude Code)'\n")).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     program
-}
-
-/// The names of the tools that a request offers to the model, sorted.
-pub(super) fn offered(body: &Value) -> Vec<&str> {
-    let tools = body["tools"].as_array().map_or(&[][..], Vec::as_slice);
-    let mut names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
-    names.sort_unstable();
-    names
-}
-
-/// All texts of the messages of a role.
-pub(super) fn texts<'a>(body: &'a Value, role: &str) -> Vec<&'a str> {
-    let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
-    messages.iter().filter(|message| message["role"] == role).flat_map(blocks).collect()
-}
-
-/// What the user said last, without what the program says in the user's name.
-pub(super) fn last_words(body: &Value) -> String {
-    let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
-    let said = messages.iter().rev().filter(|message| message["role"] == "user").map(|message| {
-        let is_own = |text: &&str| !text.trim_start().starts_with("<system-reminder>");
-        blocks(message).into_iter().filter(is_own).collect::<String>()
-    });
-    said.into_iter().find(|words| !words.is_empty()).unwrap_or_default()
-}
-
-/// The texts of a message.
-fn blocks(message: &Value) -> Vec<&str> {
-    let content = &message["content"];
-    match content.as_str() {
-        Some(text) => vec![text],
-        None => {
-            let blocks = content.as_array().into_iter().flatten();
-            blocks.filter_map(|block| block["text"].as_str()).collect()
-        }
-    }
 }
 
 pub(super) fn text(stop: Stop) -> String {
