@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use atomic_testing::model::{ModelServer, Received, Script};
+use serde_json::{Value, json};
 
 const USAGE: &str = "usage: model-server <script.toml> [--port N]";
 /// The program is ended with Ctrl+C; nothing depends on how long a wait is.
@@ -72,25 +73,82 @@ fn arguments(mut given: impl Iterator<Item = String>) -> Result<(String, u16), S
 }
 
 fn greet(out: &mut impl io::Write, url: &str) -> io::Result<()> {
-    writeln!(out, "The model listens at {url}. End it with Ctrl+C. To use it with claude:\n")?;
-    for (name, value) in [
-        ("ANTHROPIC_BASE_URL", url),
-        ("ANTHROPIC_API_KEY", "any"),
-        ("DISABLE_TELEMETRY", "1"),
-        ("DISABLE_ERROR_REPORTING", "1"),
-        ("DISABLE_AUTOUPDATER", "1"),
-        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
-    ] {
+    writeln!(out, "The model listens at {url}. End it with Ctrl+C.\n")?;
+    let base = format!("{url}/v1");
+    let providers = opencode(&base).to_string();
+    tell(
+        out,
+        "claude",
+        &[
+            ("ANTHROPIC_BASE_URL", url),
+            ("ANTHROPIC_API_KEY", "any"),
+            ("DISABLE_TELEMETRY", "1"),
+            ("DISABLE_ERROR_REPORTING", "1"),
+            ("DISABLE_AUTOUPDATER", "1"),
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+        ],
+    )?;
+    tell(
+        out,
+        "opencode (--model completions/scripted, responses/scripted or messages/scripted)",
+        &[("OPENCODE_CONFIG_CONTENT", &format!("'{providers}'"))],
+    )?;
+    tell(
+        out,
+        "copilot (or responses instead of completions)",
+        &[
+            ("COPILOT_OFFLINE", "true"),
+            ("COPILOT_PROVIDER_TYPE", "openai"),
+            ("COPILOT_PROVIDER_WIRE_API", "completions"),
+            ("COPILOT_PROVIDER_BASE_URL", &base),
+            ("COPILOT_PROVIDER_API_KEY", "any"),
+            ("COPILOT_MODEL", "scripted"),
+        ],
+    )?;
+    out.flush()
+}
+
+/// Tells what to set for a program.
+fn tell(out: &mut impl io::Write, program: &str, variables: &[(&str, &str)]) -> io::Result<()> {
+    writeln!(out, "To use it with {program}:\n")?;
+    for (name, value) in variables {
         writeln!(out, "export {name}={value}")?;
     }
-    writeln!(out)?;
-    out.flush()
+    writeln!(out)
+}
+
+/// Settings of opencode with a provider for each API, and nothing that leaves the machine.
+fn opencode(base: &str) -> Value {
+    let provider = |package: &str| {
+        json!({
+            "npm": format!("@ai-sdk/{package}"),
+            "options": { "baseURL": base, "apiKey": "any" },
+            "models": { "scripted": {
+                "tool_call": true,
+                "reasoning": true,
+                "limit": { "context": 200_000, "output": 8192 },
+            } },
+        })
+    };
+    json!({
+        "enabled_providers": ["completions", "responses", "messages"],
+        "model": "completions/scripted",
+        "small_model": "completions/scripted",
+        "share": "disabled",
+        "autoupdate": false,
+        "provider": {
+            "completions": provider("openai-compatible"),
+            "responses": provider("openai"),
+            "messages": provider("anthropic"),
+        },
+    })
 }
 
 /// A request in one line.
 fn line(received: &Received) -> String {
     let Received { method, path, chosen, body, .. } = received;
     let model = body.get("model").and_then(|model| model.as_str()).unwrap_or("-");
-    let messages = body.get("messages").and_then(|list| list.as_array()).map_or(0, Vec::len);
+    let list = body.get("messages").or_else(|| body.get("input"));
+    let messages = list.and_then(|list| list.as_array()).map_or(0, Vec::len);
     format!("{method} {path} {model} {messages} messages: {chosen}")
 }

@@ -1,22 +1,13 @@
 //! The Messages API of Anthropic.
 
-use std::collections::VecDeque;
-use std::mem;
-use std::time::Duration;
-
 use hyper::Method;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
-use super::answer::{Answer, End, Piece};
-use super::asked::{Asked, Said, list_at, text_at};
+use super::answer::Answer;
+use super::asked::{Asked, Said, is_streamed, list_at, text_at, texts_of};
 use super::dialect::{Dialect, Spoken};
-use super::script::{Action, ApiError, Break, Ending};
-
-const JSON: &str = "application/json";
-const EVENTS: &str = "text/event-stream; charset=utf-8";
-/// Programs hand it back and never look into it.
-const SIGNATURE: &str = "c2NyaXB0ZWQ=";
+use super::script::{Action, ApiError};
+use super::wire::{self, Cost, Events, Format, JSON, OVERLOADED, SEAL, Words, new_id};
 
 /// The dialect.
 pub(super) struct Anthropic;
@@ -29,7 +20,7 @@ impl Dialect for Anthropic {
     fn aside(&self, method: &Method, path: &str, size: usize) -> Option<Answer> {
         let value = match method.as_str() {
             "POST" if path.ends_with("/v1/messages/count_tokens") => {
-                json!({ "input_tokens": tokens(size) })
+                json!({ "input_tokens": wire::tokens(size) })
             }
             "HEAD" => Value::Null,
             "GET" if matches!(path, "/" | "/api/hello") => json!({}),
@@ -54,7 +45,7 @@ impl Dialect for Anthropic {
         }
         Asked {
             model: text_at(body, "model"),
-            stream: body.get("stream").and_then(Value::as_bool).unwrap_or_default(),
+            stream: is_streamed(body),
             system,
             tools: list_at(body, "tools").iter().map(|tool| text_at(tool, "name")).collect(),
             messages,
@@ -64,29 +55,17 @@ impl Dialect for Anthropic {
 
     fn write(&self, spoken: &Spoken<'_>, asked: &Asked<'_>) -> Answer {
         let message = Message::new(spoken, asked);
-        let answer = match (&spoken.reply.ending, asked.stream) {
-            (Ending::Broken(how), stream) => message.broken(*how, stream),
-            (Ending::Hang, true) => message.stream(Upto::BeforeTheEnd, End::Hang),
-            (Ending::Hang, false) => Answer { end: End::Hang, ..half(&message.whole()) },
-            (Ending::Finish | Ending::Error(_), true) => message.stream(Upto::End, End::Finish),
-            (Ending::Finish | Ending::Error(_), false) => {
-                Answer::whole(200, JSON, message.whole().to_string())
-            }
-        };
-        with_id(answer)
+        with_id(wire::send(&message, &spoken.reply, asked.stream))
     }
 
     fn refuse(&self, error: &ApiError) -> Answer {
         let kind = error.kind.as_deref().unwrap_or_else(|| kind_of(error.status));
-        let said = error.message.clone();
-        let said = said.unwrap_or_else(|| format!("The script answers with {}.", error.status));
-        let body = json!({ "type": "error", "error": { "type": kind, "message": said } });
-        let mut answer = with_id(Answer::whole(error.status, JSON, body.to_string()));
-        if let Some(seconds) = error.retry_after {
-            answer.headers.push(("retry-after", seconds.to_string()));
-        }
-        answer
+        with_id(wire::refusal(error, &error_of(kind, &wire::sentence(error))))
     }
+}
+
+fn error_of(kind: &str, message: &str) -> Value {
+    json!({ "type": "error", "error": { "type": kind, "message": message } })
 }
 
 /// Anthropic's word for a status.
@@ -105,30 +84,9 @@ fn kind_of(status: u16) -> &'static str {
     }
 }
 
-/// How many tokens so many bytes may be.
-fn tokens(size: usize) -> u64 {
-    (size as u64 / 4).max(1)
-}
-
-fn new_id(kind: &str) -> String {
-    format!("{kind}_{}", Uuid::new_v4().simple())
-}
-
 fn with_id(mut answer: Answer) -> Answer {
     answer.headers.push(("request-id", new_id("req")));
     answer
-}
-
-/// The texts of a content, which is a text or a list of blocks.
-fn texts_of(content: Option<&Value>) -> Vec<&str> {
-    let of_block = |block: &'_ Value| text_at(block, "type") == "text";
-    match content {
-        Some(Value::String(text)) => vec![text],
-        Some(Value::Array(blocks)) => {
-            blocks.iter().filter(|block| of_block(block)).map(|b| text_at(b, "text")).collect()
-        }
-        _ => Vec::new(),
-    }
 }
 
 /// The texts of the results of tools in a content.
@@ -136,14 +94,6 @@ fn results_of(content: Option<&Value>) -> Vec<&str> {
     let blocks = content.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let results = blocks.iter().filter(|block| text_at(block, "type") == "tool_result");
     results.flat_map(|block| texts_of(block.get("content"))).collect()
-}
-
-/// How much of a stream is sent.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Upto {
-    End,
-    BeforeTheEnd,
-    Middle,
 }
 
 /// A reply on its way into the format.
@@ -154,32 +104,25 @@ struct Message<'a> {
     blocks: Vec<(Value, String)>,
     stop: String,
     usage: Value,
-    chunk: usize,
-    pause: Duration,
 }
 
 impl<'a> Message<'a> {
     fn new(spoken: &Spoken<'_>, asked: &Asked<'a>) -> Self {
-        let reply = &spoken.reply;
-        let blocks: Vec<_> = spoken.parts.iter().map(block_of).collect();
-        let calls = spoken.parts.iter().any(|part| matches!(part, Action::Call { .. }));
-        let stop = if calls { "tool_use" } else { "end_turn" };
-        let written = blocks.iter().map(|(_, text)| text.len()).sum();
+        let cost = Cost::new(spoken, asked);
         let usage = json!({
-            "input_tokens": reply.usage.input.unwrap_or_else(|| tokens(asked.size)),
-            "cache_creation_input_tokens": reply.usage.cache_write.unwrap_or(0),
-            "cache_read_input_tokens": reply.usage.cache_read.unwrap_or(0),
-            "output_tokens": reply.usage.output.unwrap_or_else(|| tokens(written)),
+            "input_tokens": cost.input,
+            "cache_creation_input_tokens": cost.cache_write,
+            "cache_read_input_tokens": cost.cache_read,
+            "output_tokens": cost.output,
             "service_tier": "standard",
         });
+        let with_text = |part| (block_of(part), wire::text_of(part).into_owned());
         Self {
             id: new_id("msg"),
             model: asked.model,
-            blocks,
-            stop: reply.stop.clone().unwrap_or_else(|| stop.to_owned()),
+            blocks: spoken.parts.iter().map(with_text).collect(),
+            stop: wire::stop(spoken, Words::Anthropic),
             usage,
-            chunk: reply.chunk.map_or(usize::MAX, usize::from),
-            pause: reply.pause,
         }
     }
 
@@ -196,182 +139,72 @@ impl<'a> Message<'a> {
             "usage": usage,
         })
     }
+}
 
-    /// The message as it is sent when it is not streamed.
-    fn whole(&self) -> Value {
+impl Format for Message<'_> {
+    fn whole(&self, with_end: bool) -> Value {
         let content = self.blocks.iter().map(|(block, _)| block.clone()).collect();
-        self.around(&content, &json!(self.stop), &self.usage)
+        let stop = if with_end { json!(self.stop) } else { Value::Null };
+        self.around(&content, &stop, &self.usage)
     }
 
-    /// The message as a stream.
-    fn stream(&self, upto: Upto, end: End) -> Answer {
-        let mut events = Events::default();
+    fn begin(&self, events: &mut Events) {
         let mut usage = self.usage.clone();
         usage["output_tokens"] = json!(1);
         let message = self.around(&json!([]), &Value::Null, &usage);
         events.add("message_start", json!({ "message": message }));
         for (index, (block, text)) in self.blocks.iter().enumerate() {
-            self.stream_block(&mut events, index, block, text);
+            stream_block(events, index, block, text);
         }
-        match upto {
-            Upto::End => {
-                let delta = json!({ "stop_reason": self.stop, "stop_sequence": null });
-                let usage = json!({ "output_tokens": self.usage["output_tokens"] });
-                events.add("message_delta", json!({ "delta": delta, "usage": usage }));
-                events.add("message_stop", json!({}));
-            }
-            Upto::BeforeTheEnd => {}
-            Upto::Middle => {
-                events.cut_in_half();
-            }
-        }
-        let pieces = events.into_pieces();
-        Answer { status: 200, headers: vec![("content-type", EVENTS.to_owned())], pieces, end }
     }
 
-    fn stream_block(&self, events: &mut Events, index: usize, block: &Value, text: &str) {
-        let (key, empty, delta) = match text_at(block, "type") {
-            "text" => ("text", json!(""), "text_delta"),
-            "thinking" => ("thinking", json!(""), "thinking_delta"),
-            _ => ("input", json!({}), "input_json_delta"),
-        };
-        let mut start = block.clone();
-        start[key] = empty;
-        if key == "thinking" {
-            start["signature"] = json!("");
-        }
-        let field = if key == "input" { "partial_json" } else { key };
-        events.add("content_block_start", json!({ "index": index, "content_block": start }));
-        for piece in in_pieces(text, self.chunk) {
-            let delta = json!({ "type": delta, field: piece });
-            events.pause(self.pause);
-            events.add("content_block_delta", json!({ "index": index, "delta": delta }));
-        }
-        if key == "thinking" {
-            let delta = json!({ "type": "signature_delta", "signature": SIGNATURE });
-            events.add("content_block_delta", json!({ "index": index, "delta": delta }));
-        }
-        events.add("content_block_stop", json!({ "index": index }));
+    fn end(&self, events: &mut Events) {
+        let delta = json!({ "stop_reason": self.stop, "stop_sequence": null });
+        let usage = json!({ "output_tokens": self.usage["output_tokens"] });
+        events.add("message_delta", json!({ "delta": delta, "usage": usage }));
+        events.add("message_stop", json!({}));
     }
 
-    fn broken(&self, how: Break, stream: bool) -> Answer {
-        let content = if stream { EVENTS } else { JSON };
-        match (how, stream) {
-            (Break::Close, _) => Answer { end: End::Close, ..Answer::whole(200, content, "") },
-            (Break::Cut, true) => self.stream(Upto::Middle, End::Cut),
-            (Break::Cut, false) => Answer { end: End::Cut, ..half(&self.whole()) },
-            (Break::Garbage, true) => {
-                Answer::whole(200, content, "%%%% not an event\n\u{fffd}:: {{{\n\n")
-            }
-            (Break::Garbage, false) => Answer::whole(200, content, "%%%% not JSON"),
-            (Break::BadJson, true) => {
-                let bad =
-                    "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\n\n";
-                Answer::whole(200, content, bad)
-            }
-            (Break::BadJson, false) => half(&self.whole()),
-            (Break::ErrorEvent, true) => {
-                let mut answer = self.stream(Upto::Middle, End::Finish);
-                let mut events = Events::default();
-                events.add("error", json!({ "error": overloaded() }));
-                answer.pieces.extend(events.into_pieces());
-                answer
-            }
-            (Break::ErrorEvent, false) => {
-                let body = json!({ "type": "error", "error": overloaded() });
-                Answer::whole(529, content, body.to_string())
-            }
-            (Break::Empty, _) => Answer::whole(200, content, ""),
-            (Break::Html, _) => {
-                let page = "<!doctype html><title>Sign in</title><p>Sign in to use this network.";
-                Answer::whole(200, "text/html", page)
-            }
-        }
+    fn overloaded(&self, events: &mut Events) {
+        events.add("error", error_of("overloaded_error", OVERLOADED));
+    }
+
+    fn overloaded_at_once(&self) -> (u16, Value) {
+        (529, error_of("overloaded_error", OVERLOADED))
     }
 }
 
-fn overloaded() -> Value {
-    json!({ "type": "overloaded_error", "message": "The script says it is overloaded." })
+fn stream_block(events: &mut Events, index: usize, block: &Value, text: &str) {
+    let (key, empty, delta) = match text_at(block, "type") {
+        "text" => ("text", json!(""), "text_delta"),
+        "thinking" => ("thinking", json!(""), "thinking_delta"),
+        _ => ("input", json!({}), "input_json_delta"),
+    };
+    let mut start = block.clone();
+    start[key] = empty;
+    if key == "thinking" {
+        start["signature"] = json!("");
+    }
+    let field = if key == "input" { "partial_json" } else { key };
+    events.add("content_block_start", json!({ "index": index, "content_block": start }));
+    events.add_pieces(text, |events, piece| {
+        let delta = json!({ "type": delta, field: piece });
+        events.add("content_block_delta", json!({ "index": index, "delta": delta }));
+    });
+    if key == "thinking" {
+        let delta = json!({ "type": "signature_delta", "signature": SEAL });
+        events.add("content_block_delta", json!({ "index": index, "delta": delta }));
+    }
+    events.add("content_block_stop", json!({ "index": index }));
 }
 
-/// The first half of a value.
-fn half(value: &Value) -> Answer {
-    let mut bytes = value.to_string().into_bytes();
-    bytes.truncate(bytes.len() / 2);
-    Answer::whole(200, JSON, bytes)
-}
-
-/// A part of a reply as a block, and the text that is streamed of it.
-fn block_of(part: &Action) -> (Value, String) {
+/// A part of a reply as a block.
+fn block_of(part: &Action) -> Value {
     match part {
-        Action::Say(text) => (json!({ "type": "text", "text": text }), text.clone()),
-        Action::Think(text) => {
-            let block = json!({ "type": "thinking", "thinking": text, "signature": SIGNATURE });
-            (block, text.clone())
-        }
+        Action::Say(text) => json!({ "type": "text", "text": text }),
+        Action::Think(text) => json!({ "type": "thinking", "thinking": text, "signature": SEAL }),
         Action::Call { tool, input } => {
-            let id = new_id("toolu");
-            let block = json!({ "type": "tool_use", "id": id, "name": tool, "input": input });
-            (block, input.to_string())
+            json!({ "type": "tool_use", "id": new_id("toolu"), "name": tool, "input": input })
         }
-    }
-}
-
-/// A text in pieces of so many characters.
-fn in_pieces(text: &str, size: usize) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
-        }
-        let end = rest.char_indices().nth(size).map_or(rest.len(), |(end, _)| end);
-        let (piece, after) = rest.split_at(end);
-        rest = after;
-        Some(piece)
-    })
-}
-
-/// Events of a stream, in as few pieces as the pauses between them allow.
-#[derive(Default)]
-struct Events {
-    /// Each event, and how long it is waited for.
-    written: Vec<(Duration, String)>,
-    /// Whether there was a delta: there is a pause between two of them.
-    had_delta: bool,
-    pause: Duration,
-}
-
-impl Events {
-    /// Waits so long before the next event, unless it is the first delta.
-    fn pause(&mut self, pause: Duration) {
-        if mem::replace(&mut self.had_delta, true) {
-            self.pause = pause;
-        }
-    }
-
-    fn add(&mut self, kind: &str, fields: Value) {
-        let mut data = json!({ "type": kind });
-        if let (Some(data), Value::Object(fields)) = (data.as_object_mut(), fields) {
-            data.extend(fields);
-        }
-        let event = format!("event: {kind}\ndata: {data}\n\n");
-        self.written.push((mem::take(&mut self.pause), event));
-    }
-
-    /// Keeps the first half, at least one event and not all.
-    fn cut_in_half(&mut self) {
-        self.written.truncate(self.written.len().div_ceil(2));
-    }
-
-    fn into_pieces(self) -> VecDeque<Piece> {
-        let mut pieces: VecDeque<(Duration, String)> = VecDeque::new();
-        for (after, event) in self.written {
-            match pieces.back_mut() {
-                Some((_, text)) if after.is_zero() => text.push_str(&event),
-                _ => pieces.push_back((after, event)),
-            }
-        }
-        let piece = |(after, text): (_, String)| Piece { after, bytes: text.into() };
-        pieces.into_iter().map(piece).collect()
     }
 }

@@ -119,6 +119,24 @@ pub(super) fn list_at<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
+/// Whether the answer to a body is to be streamed: all APIs say it alike.
+pub(super) fn is_streamed(body: &Value) -> bool {
+    body.get("stream").and_then(Value::as_bool).unwrap_or_default()
+}
+
+/// The texts of a content, which is a text or a list of parts, whatever the API calls those.
+pub(super) fn texts_of(content: Option<&Value>) -> Vec<&str> {
+    let is_text =
+        |part: &&Value| matches!(text_at(part, "type"), "text" | "input_text" | "output_text");
+    match content {
+        Some(Value::String(text)) => vec![text],
+        Some(Value::Array(parts)) => {
+            parts.iter().filter(is_text).map(|part| text_at(part, "text")).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Asked, Said};

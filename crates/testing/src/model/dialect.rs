@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::answer::Answer;
 use super::anthropic::Anthropic;
 use super::asked::Asked;
+use super::openai::{Completions, Responses};
 use super::script::{Action, ApiError, Reply};
 
 /// How requests and replies are written in one provider's API.
@@ -40,4 +41,4 @@ pub(super) struct Spoken<'a> {
 pub(super) const FIRST: &dyn Dialect = &Anthropic;
 
 /// All of them.
-pub(super) const ALL: &[&dyn Dialect] = &[FIRST];
+pub(super) const ALL: &[&dyn Dialect] = &[FIRST, &Completions, &Responses];

@@ -1,7 +1,7 @@
 //! A model that says what a script tells it to, for real agent programs without an account.
 //!
-//! [`ModelServer`] listens on the loopback and speaks the API of a provider, so that a real
-//! program can be run against it. Which reply it gives depends on nothing but the content of the
+//! [`ModelServer`] listens on the loopback and speaks the APIs of providers – Anthropic's Messages,
+//! OpenAI's chat completions and its Responses –, so that real programs can be run against it. Which reply it gives depends on nothing but the content of the
 //! request: any number of programs can use one server, and neither a restart of the server nor
 //! one of the program changes what is said.
 //!
@@ -25,8 +25,8 @@
 //!
 //! The file format of scripts is described in `docs/model-server.md`.
 //!
-//! A second provider's API is a module beside `anthropic` that implements `dialect::Dialect`;
-//! scripts and matching know nothing of how requests are written.
+//! An API is a module like `anthropic` that implements `dialect::Dialect`; what all of them write
+//! alike is in `wire`, and scripts and matching know nothing of how requests are written.
 
 mod answer;
 mod anthropic;
@@ -34,10 +34,12 @@ mod asked;
 mod choose;
 mod dialect;
 mod fill;
+mod openai;
 mod read;
 mod record;
 mod script;
 mod server;
+mod wire;
 
 pub use read::ScriptError;
 pub use record::{Chosen, Received};

@@ -69,7 +69,7 @@ pub struct Turn {
 pub struct Reply {
     /// What it consists of.
     pub actions: Vec<Action>,
-    /// Why the model stopped; without it, what follows from the actions.
+    /// Why the model stopped, in the words of any API; without it, what follows from the actions.
     pub stop: Option<String>,
     /// What it cost; what is not given is estimated.
     pub usage: Usage,
@@ -154,6 +154,8 @@ pub enum Break {
     BadJson,
     /// The stream says that something went wrong.
     ErrorEvent,
+    /// The answer ends in good order and does not say why the model stopped.
+    NoFinish,
     /// The answer is empty.
     Empty,
     /// The answer is a page of something in between.

@@ -6,6 +6,12 @@ mod model;
 #[cfg(test)]
 mod model_client;
 #[cfg(test)]
+mod model_dialect;
+#[cfg(test)]
+mod model_dialects;
+#[cfg(test)]
+mod model_openai;
+#[cfg(test)]
 mod model_scripts;
 mod oracle;
 mod oracle_graphs;

@@ -1,11 +1,10 @@
 //! The scripted model, as programs see it.
 
-use std::net::TcpStream;
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use atomic_testing::model::{Break, Chosen, Ending, ModelServer, Reply, Script, Turn};
+use atomic_testing::model::{Chosen, ModelServer, Reply, Script, Turn};
 use serde_json::{Value, json};
 
 use crate::model_client::{Client, LIMIT, ask};
@@ -125,72 +124,6 @@ fn shown(event: &Value) -> String {
 }
 
 #[test]
-fn why_it_stopped_is_said_as_the_script_wants() {
-    let server = start("[[turn]]\n[[turn.reply]]\nstop = 'refusal'");
-    let message = ask(server.address(), &hello("hi", false)).json();
-    assert_eq!((&message["stop_reason"], &message["content"]), (&json!("refusal"), &json!([])));
-    let events = ask(server.address(), &hello("hi", true)).events();
-    assert_eq!(events[1]["delta"]["stop_reason"], "refusal");
-}
-
-#[test]
-fn delays_and_pauses_take_their_time() {
-    let server = start(
-        "[[turn]]\n[[turn.reply]]\ndelay_ms = 40\nchunk = 1\npause_ms = 20\ndo = [{ say = 'abc' }]",
-    );
-    let begin = Instant::now();
-    let answer = ask(server.address(), &hello("hi", true));
-    assert!(begin.elapsed() >= Duration::from_millis(80), "{:?}", begin.elapsed());
-    let texts = answer.events();
-    let texts = texts.iter().filter_map(|event| event["delta"]["text"].as_str());
-    assert_eq!(texts.collect::<Vec<_>>(), ["a", "b", "c"]);
-}
-
-#[test]
-fn steps_and_placeholders_follow_the_conversation() {
-    let server = start(
-        r#"
-        [[turn]]
-        name = "build"
-        system = ["You are the builder", "environment"]
-        user = ["build"]
-        tools = ["Write"]
-        [[turn.reply]]
-        do = [{ call = { tool = "Write", input = { path = "{workspace}/{user}" } } }]
-        [[turn.reply]]
-        do = [{ say = "The tool said: {result}" }]
-        "#,
-    );
-    let mut messages = vec![
-        json!({ "role": "user", "content": [
-            { "type": "text", "text": "<system-reminder>never build</system-reminder>" },
-            { "type": "text", "text": "build" },
-        ] }),
-        json!({ "role": "system", "content": "The environment:\n - Primary working directory: /w\n" }),
-    ];
-    let request = |messages: &[Value]| {
-        json!({
-            "system": [{ "type": "text", "text": "You are the builder." }],
-            "tools": [{ "name": "Bash" }, { "name": "Write" }],
-            "messages": messages,
-        })
-    };
-    let first = ask(server.address(), &request(&messages)).json();
-    assert_eq!(first["content"][0]["input"], json!({ "path": "/w/build" }));
-    messages.push(json!({ "role": "assistant", "content": first["content"] }));
-    messages.push(json!({ "role": "user", "content": [
-        { "type": "tool_result", "tool_use_id": "T", "content": [{ "type": "text", "text": "fine" }] },
-        { "type": "text", "text": "<system-reminder>go on</system-reminder>" },
-    ] }));
-    let second = ask(server.address(), &request(&messages));
-    assert_eq!(second.said(), "The tool said: fine");
-    let chosen: Vec<_> = server.requests().into_iter().map(|received| received.chosen).collect();
-    let step = |step| Chosen::Turn { turn: 0, name: Some("build".to_owned()), step };
-    assert_eq!(chosen, [step(0), step(1)]);
-    assert_eq!(server.unmatched().len(), 0);
-}
-
-#[test]
 fn what_no_turn_fits_is_answered_and_told() {
     let server = start("[[turn]]\nuser = ['known']\n[[turn.reply]]\nerror = { status = 500 }");
     let answer = ask(server.address(), &hello("something {user}", false));
@@ -217,69 +150,6 @@ fn a_turn_without_more_replies_is_told() {
 }
 
 #[test]
-fn errors_have_the_words_of_the_provider() {
-    for (status, kind) in [
-        (400, "invalid_request_error"),
-        (401, "authentication_error"),
-        (403, "permission_error"),
-        (404, "not_found_error"),
-        (429, "rate_limit_error"),
-        (500, "api_error"),
-        (529, "overloaded_error"),
-    ] {
-        let server =
-            ModelServer::start(Script::new().with(Turn::default().reply(Reply::error(status))));
-        let server = server.expect("a server");
-        let answer = ask(server.address(), &hello("hi", true));
-        let body = answer.json();
-        assert_eq!((answer.status, &body["type"]), (status, &json!("error")));
-        assert_eq!(body["error"]["type"], kind);
-        assert!(!answer.headers.iter().any(|line| line.starts_with("retry-after")));
-    }
-    let server = start(
-        "[[turn]]\n[[turn.reply]]\n\
-         error = { status = 429, retry_after = 3, message = 'slow down', kind = 'own' }",
-    );
-    let answer = ask(server.address(), &hello("hi", false));
-    assert!(answer.headers.contains(&"retry-after: 3".to_owned()), "{answer:?}");
-    assert_eq!(answer.json()["error"], json!({ "type": "own", "message": "slow down" }));
-}
-
-#[test]
-fn broken_answers_are_broken_as_wanted() {
-    let text = "A text that is long enough to have a middle.";
-    for stream in [true, false] {
-        let send = |how| {
-            let reply = Reply { ending: Ending::Broken(how), ..Reply::say(text) };
-            let server = ModelServer::start(Script::new().with(Turn::default().reply(reply)));
-            let server = server.expect("a server");
-            let mut client = Client::new(server.address());
-            client.send("POST", "/v1/messages", &hello("hi", stream).to_string());
-            client.answer()
-        };
-        assert!(send(Break::Close).is_none());
-        let cut = send(Break::Cut).expect("half an answer");
-        assert!(!cut.is_whole && !cut.body.is_empty() && !cut.body.contains("end_turn"), "{cut:?}");
-        assert_eq!(cut.body.contains("message_start"), stream);
-        let garbage = send(Break::Garbage).expect("an answer");
-        assert!(garbage.is_whole && !garbage.body.contains("data:"), "{garbage:?}");
-        assert!(serde_json::from_str::<Value>(&garbage.body).is_err());
-        let bad = send(Break::BadJson).expect("an answer");
-        let data = bad.body.split_once("data: ").map_or(bad.body.as_str(), |(_, data)| data);
-        assert!(bad.is_whole && serde_json::from_str::<Value>(data).is_err(), "{bad:?}");
-        let empty = send(Break::Empty).expect("an answer");
-        assert_eq!((empty.status, empty.body.as_str(), empty.is_whole), (200, "", true));
-        let html = send(Break::Html).expect("an answer");
-        assert!(html.headers.contains(&"content-type: text/html".to_owned()));
-        assert!(html.body.starts_with("<!doctype html>") && html.status == 200);
-        let event = send(Break::ErrorEvent).expect("an answer");
-        assert_eq!(event.status, if stream { 200 } else { 529 });
-        let last = if stream { event.events().pop() } else { Some(event.json()) };
-        assert_eq!(last.expect("an event")["error"]["type"], "overloaded_error");
-    }
-}
-
-#[test]
 fn what_programs_want_besides_is_answered() {
     let server = start("");
     let mut client = Client::new(server.address());
@@ -289,6 +159,9 @@ fn what_programs_want_besides_is_answered() {
         ("GET", "/v1/other", "", 404, Chosen::Refused),
         ("POST", "/v1/messages", "no JSON", 400, Chosen::Refused),
         ("POST", "/v1/messages", "[]", 400, Chosen::Refused),
+        ("POST", "/v1/chat/completions", "[]", 400, Chosen::Refused),
+        ("POST", "/v1/responses", "no JSON", 400, Chosen::Refused),
+        ("GET", "/v1/responses", "", 404, Chosen::Refused),
     ] {
         // All over one connection.
         client.send(method, path, body);
@@ -345,33 +218,6 @@ fn a_request_can_be_waited_for() {
         assert_eq!(found.body["messages"][0]["content"], "second");
     });
     assert!(server.wait_for(|got| got.number == 0, Duration::ZERO).is_some());
-}
-
-#[test]
-fn a_hanging_reply_disturbs_nobody_and_ends_with_the_server() {
-    let server = start(
-        "[[turn]]\nuser = ['wait']\n[[turn.reply]]\nhang = true\ndo = [{ say = 'and then' }]\n\
-         [[turn]]\n[[turn.reply]]\ndo = [{ say = 'You are {user}' }]",
-    );
-    let address = server.address();
-    let mut waiting = Client::new(address);
-    waiting.send("POST", "/v1/messages", &hello("wait", true).to_string());
-    assert_eq!(waiting.head().expect("a head").0, 200);
-    let sent = String::from_utf8(waiting.chunk().expect("a chunk")).expect("text");
-    assert!(sent.contains("and then") && !sent.contains("message_stop"), "{sent}");
-    thread::scope(|scope| {
-        for number in 0..32 {
-            scope.spawn(move || {
-                let name = format!("number {number}");
-                let answer = ask(address, &hello(&name, false));
-                assert_eq!(answer.said(), format!("You are {name}"));
-            });
-        }
-    });
-    assert_eq!(server.requests().len(), 33);
-    server.stop();
-    assert!(waiting.chunk().is_none());
-    assert!(TcpStream::connect(address).is_err());
 }
 
 #[test]

@@ -82,6 +82,15 @@ impl Client {
         Some(chunk)
     }
 
+    /// Whether the connection is open and nothing is there to be read.
+    pub(crate) fn is_waiting(&self) -> bool {
+        let stream = self.0.get_ref();
+        stream.set_nonblocking(true).expect("it can be looked at");
+        let seen = stream.peek(&mut [0]).map_err(|error| error.kind());
+        stream.set_nonblocking(false).expect("it can be waited for");
+        self.0.buffer().is_empty() && seen == Err(ErrorKind::WouldBlock)
+    }
+
     /// The next line; none at the end of the connection.
     fn line(&mut self) -> Option<String> {
         let mut line = String::new();
@@ -115,6 +124,13 @@ impl Answer {
             data
         });
         events.collect()
+    }
+
+    /// What the events of a stream hold, but for the word that ends some of them.
+    pub(crate) fn data(&self) -> Vec<Value> {
+        let lines = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
+        let lines = lines.filter(|data| *data != "[DONE]");
+        lines.map(|data| serde_json::from_str(data).expect("JSON")).collect()
     }
 
     /// The text of a message that was not streamed.

@@ -1,15 +1,17 @@
 //! The files of the scripted model, and the program that plays them.
 
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
 
 use atomic_testing::model::Script;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::model_client::{LIMIT, ask};
+use crate::model_dialect::Api;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_model-server");
 
@@ -58,7 +60,7 @@ fn mistakes_are_told_with_their_place_and_a_remedy() {
 #[test]
 fn the_example_and_the_documentation_are_scripts() {
     let example = Script::parse(include_str!("../../examples/model/hello.toml"));
-    assert_eq!(example.expect("a script").turns.len(), 3);
+    assert_eq!(example.expect("a script").turns.len(), 5);
     let page = include_str!("../../../../docs/model-server.md");
     let scripts = page.split("```toml\n").skip(1).map(|rest| rest.split_once("```"));
     let scripts: Vec<_> = scripts.map(|block| Script::parse(block.expect("an end").0)).collect();
@@ -120,10 +122,21 @@ fn the_program_tells_how_to_use_it_and_what_comes_in() {
     let mut lines = std::iter::from_fn(|| receive.recv_timeout(LIMIT).ok());
     let base = lines
         .find_map(|line| line.strip_prefix("export ANTHROPIC_BASE_URL=http://").map(str::to_owned));
-    let address = base.and_then(|base| base.parse().ok()).expect("an address");
+    let address: SocketAddr = base.and_then(|base| base.parse().ok()).expect("an address");
     assert!(lines.any(|line| line == "export ANTHROPIC_API_KEY=any"));
+    let settings = lines.find_map(|line| {
+        let settings = line.strip_prefix("export OPENCODE_CONFIG_CONTENT='")?.strip_suffix('\'')?;
+        serde_json::from_str::<Value>(settings).ok()
+    });
+    let completions = &settings.expect("settings")["provider"]["completions"];
+    assert_eq!(completions["options"]["baseURL"], format!("http://{address}/v1"));
+    let copilot = format!("export COPILOT_PROVIDER_BASE_URL=http://{address}/v1");
+    assert!(lines.any(|line| line == copilot));
     let request = json!({ "model": "m", "messages": [{ "role": "user", "content": "hi" }] });
     assert_eq!(ask(address, &request).said(), "Hello");
     let line = lines.find(|line| line.starts_with("POST")).expect("a line for the request");
     assert_eq!(line, "POST /v1/messages?beta=true m 1 messages: turn 1 (greet), step 0");
+    Api::Responses.ask(address, &Api::Responses.hello("hi", true));
+    let line = lines.find(|line| line.starts_with("POST")).expect("a line for the request");
+    assert_eq!(line, "POST /v1/responses m 1 messages: turn 1 (greet), step 0");
 }
