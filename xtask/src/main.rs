@@ -1,7 +1,9 @@
-//! The project's own chores: `cargo xtask check | test | agents | record | bench | schema | docs`.
+//! The project's own chores: `cargo xtask check | test | agents | record | backends | bench |
+//! schema | docs`.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool for people prints")]
 
+mod backends;
 mod bench;
 mod check;
 mod docs;
@@ -25,6 +27,8 @@ usage: cargo xtask <command>
   agents                           install the pinned agent programs where they are missing,
                                    and print their folder, for ATOMIC_AGENTS
   record <program>                 record what the pinned versions of an agent program say
+  backends                         write docs/backends.md from what has passed in the last run
+                                   of `test` on the real agents
   bench [--smoke] [flags]          the benchmarks; --smoke only shows that they run
   schema [--check]                 write docs/schema/journal.schema.json, or compare it
   docs [--check]                   write docs/settings.md, or compare it";
@@ -39,6 +43,7 @@ fn main() -> ExitCode {
         ["record", program] => Metadata::read(None).and_then(|tree| record::run(&tree, program)),
         ["check"] => run_check(None),
         ["check", "--manifest", manifest] => run_check(Some(Path::new(manifest))),
+        ["backends"] => Metadata::read(None).and_then(|tree| backends::write(&tree)),
         ["bench", flags @ ..] => Metadata::read(None).and_then(|tree| bench::run(&tree, flags)),
         ["schema"] => Metadata::read(None).and_then(|tree| schema::write(&tree.workspace_root)),
         ["schema", "--check"] => {

@@ -36,6 +36,11 @@ const PROGRAMS: &[Program] = &[
     Program { name: "claude", version: "2.1.325", file: "claude" },
 ];
 
+/// The versions of a program.
+pub(super) fn versions(name: &str) -> impl Iterator<Item = &'static str> {
+    PROGRAMS.iter().filter(move |program| program.name == name).map(|program| program.version)
+}
+
 /// What ends the name of a package, of which npm installs the one for this machine.
 const PLATFORMS: &[&str] = &["linux-x64", "linux-arm64", "linux-x64-musl", "linux-arm64-musl"];
 

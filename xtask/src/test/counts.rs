@@ -23,7 +23,13 @@ impl Counts {
     pub(super) fn of(job: &Job, outcome: Outcome, output: &str) -> Self {
         let runner = match job {
             Job::Cargo { runner, .. } => *runner,
-            Job::Check | Job::Schema | Job::Docs | Job::Deny | Job::Agents | Job::Bench => None,
+            Job::Check
+            | Job::Schema
+            | Job::Docs
+            | Job::Backends
+            | Job::Deny
+            | Job::Agents
+            | Job::Bench => None,
         };
         let counts = runner.map_or_else(Self::default, |runner| Self::read(runner, output));
         match outcome {

@@ -18,7 +18,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use crate::metadata::{Metadata, cargo};
-use crate::{bench, check, docs, schema};
+use crate::{backends, bench, check, docs, schema};
 use counts::Counts;
 use plan::{Agents, Job, Suite, Tree};
 use table::{Outcome, Row};
@@ -68,6 +68,11 @@ pub(crate) fn agents() -> Result<(&'static str, PathBuf), String> {
     Ok((agents::VARIABLE, folder))
 }
 
+/// The versions of an agent program that are pinned.
+pub(crate) fn versions(program: &str) -> impl Iterator<Item = &'static str> {
+    agents::versions(program)
+}
+
 /// What suites are run with.
 struct Run {
     metadata: Metadata,
@@ -113,6 +118,7 @@ impl Run {
             Job::Check => check::run(&self.metadata).map(|said| log.write(&said)),
             Job::Schema => schema::compare(root),
             Job::Docs => docs::compare(root),
+            Job::Backends => backends::compare(&self.metadata),
             Job::Bench => bench::command_line(&self.metadata, &["--smoke"])
                 .and_then(|call| self.cargo(log, &call)),
             Job::Deny => match deny::program(log) {
@@ -122,7 +128,8 @@ impl Run {
             Job::Agents => {
                 self.agents = agents::folder(log);
                 match &self.agents {
-                    Ok(_) => Ok(()),
+                    // What is noted from here on is of this run.
+                    Ok(_) => backends::forget(&self.metadata),
                     Err(reason) => return End::missing_tool(log, reason.clone()),
                 }
             }
@@ -138,7 +145,7 @@ impl Run {
 
     fn cargo(&self, log: &Log, arguments: &[String]) -> Result<(), String> {
         let mut command = cargo();
-        command.args(arguments);
+        command.args(arguments).env(backends::VARIABLE, backends::folder(&self.metadata));
         if let Ok(folder) = &self.agents {
             command.env(agents::VARIABLE, folder);
         }

@@ -56,6 +56,8 @@ pub(super) enum Job {
     Schema,
     /// `xtask docs --check`.
     Docs,
+    /// Whether `docs/backends.md` says what has passed on the real agents.
+    Backends,
     /// cargo-deny, which may have to be installed first.
     Deny,
     /// The real agent programs, which may have to be installed.
@@ -160,6 +162,7 @@ fn nextest(tree: &Tree, quick: bool) -> Vec<Suite> {
         let crash = call("", format!("({crash}) - test({REAL})"));
         suites.push(Suite { needs_tests: true, ..after_build(CRASH, crash) });
         suites.push(real_agents(call(REAL_AT_ONCE, format!("test({REAL})"))));
+        suites.push(backends());
     }
     suites
 }
@@ -189,12 +192,18 @@ fn cargo_test(tree: &Tree, quick: bool) -> Vec<Suite> {
         let all = [ordinary, choose(&crash)].concat();
         let call = call(all, &format!("-- {REAL} {REAL_AT_ONCE}"));
         suites.push(real_agents(tests(Runner::CargoTest, vec![call])));
+        suites.push(backends());
     }
     suites
 }
 
 fn real_agents(job: Job) -> Suite {
     Suite { needs_agents: true, needs_tests: true, ..after_build("real agents", job) }
+}
+
+/// What the suite before it has proved.
+fn backends() -> Suite {
+    Suite { needs_agents: true, ..after_build("backends", Job::Backends) }
 }
 
 /// The examples in the documentation, of which some must not compile; nextest does not run them.
@@ -273,6 +282,7 @@ mod tests {
                 "tests xtask",
                 "crash",
                 "real agents",
+                "backends",
                 "documentation",
                 "bench smoke"
             ]
@@ -338,10 +348,11 @@ mod tests {
     }
 
     #[test]
-    fn only_the_suite_that_starts_agents_lacks_them_and_says_why() {
+    fn only_what_starts_agents_or_follows_from_it_lacks_them_and_says_why() {
         let agents = Err("npm is not installed".to_owned());
         for suite in plan(&tree(true), false).iter().chain(&plan(&tree(false), false)) {
-            let expected = (suite.name == "real agents").then_some("npm is not installed");
+            let is_theirs = ["real agents", "backends"].contains(&suite.name.as_str());
+            let expected = is_theirs.then_some("npm is not installed");
             assert_eq!(suite.lacks(false, &agents), expected, "{}", suite.name);
             assert_eq!(suite.lacks(false, &Ok("/agents".into())), None, "{}", suite.name);
             let expected = suite.needs_build.then_some("the build failed").or(expected);

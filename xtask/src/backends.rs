@@ -1,0 +1,322 @@
+//! `xtask backends`: `docs/backends.md`, made of what has passed on the real agent programs.
+//!
+//! The suite of backends notes every check that passes in a folder. A table says which checks prove
+//! which capability, and what a program cannot do; whatever is neither proved nor declared, or both,
+//! is an error.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::metadata::Metadata;
+use crate::test;
+
+/// The page.
+const PAGE: &str = "docs/backends.md";
+
+/// The table.
+const TABLE: &str = "crates/testing/src/conformance/backend/capabilities.toml";
+
+/// Tells the tests the folder.
+pub(crate) const VARIABLE: &str = "ATOMIC_CONFORMANCE";
+
+/// The folder in which a file `<backend>/<version>/<check>` stands for a check that has passed.
+pub(crate) fn folder(metadata: &Metadata) -> PathBuf {
+    metadata.target_directory.join("conformance")
+}
+
+/// Forgets what has passed before.
+pub(crate) fn forget(metadata: &Metadata) -> Result<(), String> {
+    let folder = folder(metadata);
+    if !folder.exists() {
+        return Ok(());
+    }
+    fs::remove_dir_all(&folder).map_err(|e| format!("cannot remove {}: {e}", folder.display()))
+}
+
+/// Writes the page.
+pub(crate) fn write(metadata: &Metadata) -> Result<(), String> {
+    let page = page(metadata)?;
+    let path = metadata.workspace_root.join(PAGE);
+    fs::write(path, page).map_err(|e| format!("cannot write {PAGE}: {e}"))
+}
+
+/// Fails when the page is not what [`write`] would write.
+pub(crate) fn compare(metadata: &Metadata) -> Result<(), String> {
+    let page = page(metadata)?;
+    let found = fs::read_to_string(metadata.workspace_root.join(PAGE))
+        .map_err(|e| format!("cannot read {PAGE}: {e}; run cargo xtask backends"))?;
+    if found == page {
+        return Ok(());
+    }
+    Err(format!("{PAGE} is not what the agent programs can do; run cargo xtask backends"))
+}
+
+fn page(metadata: &Metadata) -> Result<String, String> {
+    let path = metadata.workspace_root.join(TABLE);
+    let text = fs::read_to_string(path).map_err(|e| format!("cannot read {TABLE}: {e}"))?;
+    let table: Table = toml::from_str(&text).map_err(|e| format!("{TABLE}: {e}"))?;
+    let folder = folder(metadata);
+    if !folder.exists() {
+        let folder = folder.display();
+        return Err(format!("nothing has been noted in {folder}; run cargo xtask test first"));
+    }
+    let columns: Vec<Column> =
+        table.backends.iter().map(|backend| Column::read(backend, &folder)).collect();
+    table.check(&columns)?;
+    Ok(table.draw(&columns))
+}
+
+/// What is declared.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    backends: Vec<Backend>,
+    #[serde(default)]
+    exception: Vec<Exception>,
+    capability: Vec<Capability>,
+    failure: Vec<Capability>,
+}
+
+/// A backend with a column.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Backend {
+    name: String,
+    title: String,
+}
+
+/// A check that a backend does not pass.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Exception {
+    backend: String,
+    check: String,
+    /// For the suite, which sees that it fails, and with this.
+    #[serde(rename = "fails_with")]
+    _fails_with: String,
+    instead: String,
+}
+
+/// A line of the page.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Capability {
+    name: String,
+    checks: Vec<String>,
+}
+
+/// What has passed on a backend.
+struct Column {
+    name: String,
+    title: String,
+    /// Each version that has to be proved, with the checks that passed.
+    versions: Vec<(&'static str, BTreeSet<String>)>,
+}
+
+impl Column {
+    fn read(backend: &Backend, folder: &Path) -> Self {
+        let passed = |version: &str| {
+            let entries = fs::read_dir(folder.join(&backend.name).join(version));
+            let names = entries.into_iter().flatten().flatten().map(|entry| entry.file_name());
+            names.filter_map(|name| name.into_string().ok()).collect()
+        };
+        let versions = test::versions(&backend.name).map(|version| (version, passed(version)));
+        let (name, title) = (backend.name.clone(), backend.title.clone());
+        Self { name, title, versions: versions.collect() }
+    }
+
+    fn heading(&self) -> String {
+        let versions: Vec<&str> = self.versions.iter().map(|(version, _)| *version).collect();
+        format!("{} {}", self.title, versions.join(", "))
+    }
+}
+
+impl Table {
+    /// Says everything that is neither proved nor declared, or both.
+    fn check(&self, columns: &[Column]) -> Result<(), String> {
+        let mut problems = vec![];
+        for Column { name, versions, .. } in columns {
+            if versions.is_empty() {
+                problems.push(format!("no version of {name} is installed by cargo xtask agents"));
+            }
+            for (version, passed) in versions {
+                for check in self.checks() {
+                    let is_exception = self.exception(name, check).is_some();
+                    match (passed.contains(check), is_exception) {
+                        (true, false) | (false, true) => {}
+                        (false, false) => {
+                            problems.push(format!("{check} has not passed on {name} {version}"));
+                        }
+                        (true, true) => problems.push(format!(
+                            "{check} has passed on {name} {version}: it is no exception any more"
+                        )),
+                    }
+                }
+            }
+        }
+        let known: BTreeSet<&str> = self.checks().collect();
+        for Exception { backend, check, .. } in &self.exception {
+            let is_backend = columns.iter().any(|column| column.name == *backend);
+            if !is_backend || !known.contains(check.as_str()) {
+                problems.push(format!("the exception {check} of {backend} is about nothing here"));
+            }
+        }
+        if problems.is_empty() { Ok(()) } else { Err(format!("{TABLE}: {}", problems.join("\n"))) }
+    }
+
+    fn checks(&self) -> impl Iterator<Item = &str> {
+        let lines = self.capability.iter().chain(&self.failure);
+        lines.flat_map(|line| line.checks.iter().map(String::as_str))
+    }
+
+    fn exception(&self, backend: &str, check: &str) -> Option<&Exception> {
+        self.exception.iter().find(|it| it.backend == backend && it.check == check)
+    }
+
+    fn draw(&self, columns: &[Column]) -> String {
+        let capabilities = self.draw_lines("", &self.capability, columns);
+        let failures = self.draw_lines("code", &self.failure, columns);
+        format!(
+            "\
+# Backends
+
+<!-- Written by `cargo xtask backends` from {TABLE}
+     and from what has passed; do not edit. -->
+
+One suite runs on every backend, with the real programs in the versions named here and a
+[scripted model](model-server.md). *Yes* means that every check of that line has passed in each of
+them, in the last run of `cargo xtask test`; where a program cannot do something, it says what you
+see instead.
+
+{capabilities}
+## Failures that are told apart
+
+Each has a code of its own, a message that says what to do, and a policy: wait, try again, or fail.
+
+{failures}"
+        )
+    }
+
+    fn draw_lines(&self, corner: &str, lines: &[Capability], columns: &[Column]) -> String {
+        let headings: Vec<String> = columns.iter().map(Column::heading).collect();
+        let mut text = format!("| {corner} | {} |\n", headings.join(" | "));
+        text.push_str(&format!("|---|{}\n", "---|".repeat(columns.len())));
+        for line in lines {
+            let cells: Vec<String> = columns.iter().map(|it| self.cell(line, &it.name)).collect();
+            text.push_str(&format!("| {} | {} |\n", line.name, cells.join(" | ")));
+        }
+        text
+    }
+
+    /// Only after everything was checked.
+    fn cell(&self, line: &Capability, backend: &str) -> String {
+        let exceptions = line.checks.iter().filter_map(|check| self.exception(backend, check));
+        let instead: Vec<&str> = exceptions.map(|it| it.instead.as_str()).collect();
+        match instead.len() {
+            0 => "yes".to_owned(),
+            some if some < line.checks.len() => format!("partly: {}", instead.join("; ")),
+            _ => format!("no: {}", instead.join("; ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Column, Table};
+
+    const TABLE: &str = r#"
+        backends = [{ name = "one", title = "The One" }]
+
+        [[exception]]
+        backend = "one"
+        check = "sings"
+        fails_with = "no voice"
+        instead = "it hums"
+
+        [[capability]]
+        name = "Talking"
+        checks = ["talks", "listens"]
+
+        [[capability]]
+        name = "Music"
+        checks = ["sings"]
+
+        [[capability]]
+        name = "Stage"
+        checks = ["dances"]
+
+        [[failure]]
+        name = "`gone`"
+        checks = ["is_told"]
+    "#;
+
+    fn table(more: &str) -> Table {
+        toml::from_str(&format!("{TABLE}\n{more}")).unwrap()
+    }
+
+    /// What has passed in the newer version; in the older one everything has that can.
+    fn column(passed: &str) -> Column {
+        let names = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+        let versions = vec![("1.0", names("talks listens dances is_told")), ("1.1", names(passed))];
+        Column { name: "one".to_owned(), title: "The One".to_owned(), versions }
+    }
+
+    #[test]
+    fn whatever_is_neither_proved_nor_declared_or_both_is_said() {
+        let all = "talks listens dances is_told";
+        let exception = |backend: &str, check: &str| {
+            format!(
+                "[[exception]]\nbackend = '{backend}'\ncheck = '{check}'\nfails_with = 'x'\n\
+                 instead = 'it claps'"
+            )
+        };
+        let table_of = [
+            ("", all, None),
+            ("", "talks dances", Some("listens has not passed on one 1.1\nis_told has not passed")),
+            (
+                "",
+                "talks listens dances is_told sings",
+                Some("sings has passed on one 1.1: it is no exception any more"),
+            ),
+            (&exception("two", "talks"), all, Some("the exception talks of two is about nothing")),
+            (&exception("one", "walks"), all, Some("the exception walks of one is about nothing")),
+            // In the older version it has.
+            (
+                &exception("one", "dances"),
+                "talks listens is_told",
+                Some("dances has passed on one 1.0: it is no exception"),
+            ),
+        ];
+        for (more, passed, expected) in table_of {
+            let said = table(more).check(&[column(passed)]).err();
+            let fits = match (&said, expected) {
+                (Some(said), Some(part)) => said.contains(part),
+                (said, expected) => said.is_none() && expected.is_none(),
+            };
+            assert!(fits, "{more} {passed}: {said:?}");
+        }
+        let none = Column { versions: vec![], ..column("") };
+        let said = table("").check(&[none]).unwrap_err();
+        assert!(said.contains("no version of one is installed"), "{said}");
+    }
+
+    #[test]
+    fn a_cell_says_what_there_is_instead() {
+        let more = "[[exception]]\nbackend = 'one'\ncheck = 'listens'\nfails_with = 'x'\n\
+                    instead = 'it nods'";
+        let page = table(more).draw(&[column("")]);
+        for line in [
+            "|  | The One 1.0, 1.1 |",
+            "| Talking | partly: it nods |",
+            "| Music | no: it hums |",
+            "| Stage | yes |",
+            "| code | The One 1.0, 1.1 |",
+            "| `gone` | yes |",
+        ] {
+            assert!(page.lines().any(|it| it == line), "{line}\n{page}");
+        }
+    }
+}
