@@ -10,6 +10,8 @@ mod error;
 pub mod guard;
 pub mod script;
 mod tools;
+mod trouble;
+mod words;
 
 pub use conversation::{
     Backend, BoxFuture, Conversation, Inherit, ModelOffer, OpenRequest, Persona, Place,

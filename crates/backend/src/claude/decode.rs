@@ -5,15 +5,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use atomic_event::{
-    Choice, Helper, HelperState, Question, Report, Stop, Todo, ToolCall, ToolUse, TurnEvent, Wait,
+    Helper, HelperState, Question, Report, Stop, ToolCall, ToolUse, TurnEvent, Wait,
 };
-use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::account::Account;
 use super::list::OwnList;
-use super::trouble::{self, Trouble};
+use super::trouble::of_result;
 use super::wire::{Line, Request, Response, Spoken, Streamed, System, TaskNews, TurnResult};
+use crate::trouble::{self, Trouble};
+use crate::words::{questions, summary, todos, tool_name};
 
 /// What a line comes to.
 #[derive(Debug, PartialEq)]
@@ -261,7 +262,7 @@ impl Decoder {
         if aborted || (result.subtype == "error_during_execution" && result.words().is_empty()) {
             return Stop::Interrupted;
         }
-        Stop::Failed(trouble::of_result(result, self.trouble.take()).into_error())
+        Stop::Failed(of_result(result, self.trouble.take()).into_error(super::ID))
     }
 }
 
@@ -333,89 +334,6 @@ fn reported(report: Report) -> Heard {
 
 fn blocks(content: &Value) -> impl Iterator<Item = &Value> {
     content.as_array().into_iter().flatten()
-}
-
-/// The questions of one call; an answer in other words is always possible.
-fn questions(input: &Value) -> Vec<Question> {
-    let asked = input.get("questions").and_then(Value::as_array).into_iter().flatten();
-    let text = |value: &Value, key: &str| {
-        value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
-    };
-    let question = |asked: &Value| Question {
-        question: text(asked, "question"),
-        header: text(asked, "header"),
-        options: blocks(asked.get("options").unwrap_or(&Value::Null))
-            .map(|option| Choice {
-                label: text(option, "label"),
-                description: text(option, "description"),
-            })
-            .collect(),
-        multi_select: asked.get("multiSelect").and_then(Value::as_bool).unwrap_or(false),
-        free_text: true,
-    };
-    asked.map(question).collect()
-}
-
-fn todos(list: &Value) -> Vec<Todo> {
-    #[derive(serde::Deserialize)]
-    struct Entry {
-        content: String,
-        #[serde(default)]
-        status: String,
-    }
-    let entry = |value: &Value| {
-        let Entry { content, status } = Entry::deserialize(value).ok()?;
-        Some(Todo { content, status })
-    };
-    blocks(list).filter_map(entry).collect()
-}
-
-/// Our name for a tool of the program's.
-fn tool_name(name: &str) -> String {
-    match name {
-        "Bash" => "shell".to_owned(),
-        mcp if mcp.starts_with("mcp__") => mcp.to_owned(),
-        other => other.to_lowercase(),
-    }
-}
-
-/// What a tool is used on, in one short line.
-fn summary(input: &Value) -> String {
-    const KEYS: [&str; 12] = [
-        "command",
-        "file_path",
-        "notebook_path",
-        "pattern",
-        "path",
-        "url",
-        "query",
-        "skill",
-        "subject",
-        "description",
-        "prompt",
-        "content",
-    ];
-    let told = KEYS.iter().find_map(|key| input.get(key).and_then(Value::as_str));
-    shorten(told.unwrap_or_default())
-}
-
-/// The beginning of a text, on one line.
-pub(super) fn shorten(text: &str) -> String {
-    const LONGEST: usize = 200;
-    let mut line = String::new();
-    for word in text.split_whitespace() {
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-        if line.len() > LONGEST {
-            let end = line.floor_char_boundary(LONGEST);
-            line.truncate(end);
-            line.push('…');
-            break;
-        }
-    }
-    line
 }
 
 #[cfg(test)]

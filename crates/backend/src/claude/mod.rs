@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 use tokio::sync::{OnceCell, Semaphore, mpsc, oneshot};
 
 use crate::guard::{Guard, Job};
+use crate::words::shorten;
 use crate::{Backend, BackendError, BoxFuture, Conversation, ModelOffer, OpenRequest, Place, Turn};
 use conversation::{Command, Shared, SharedId, Talk, misused};
 use desk::Desk;
@@ -102,7 +103,7 @@ impl ClaudeBackend {
                 Err(BackendError::Exited { backend, status })
             }
             _ => {
-                let line = decode::shorten(&said.tail);
+                let line = shorten(&said.tail);
                 Err(BackendError::Garbled { backend, line })
             }
         }

@@ -17,9 +17,9 @@ use super::decode::{Decoder, Heard};
 use super::desk::Held;
 use super::launch::Launch;
 use super::process::{Exit, Process};
-use super::trouble::{Kind, Trouble};
 use super::wire;
 use crate::guard::Guard;
+use crate::trouble::{Kind, Trouble};
 use crate::{BackendError, Turn};
 use start::{Known, exited, garbled};
 use turn::{Asking, CurrentTurn, Trial, at, closed, is_end, room};
@@ -266,7 +266,7 @@ impl Talk {
             }
             self.finish(Stop::Interrupted);
         } else if let Some(trial) = turn.trouble.take_if(|trial| trial.until <= now) {
-            turn.failure = Some(trial.trouble.into_error());
+            turn.failure = Some(trial.trouble.into_error(ID));
             self.interrupt();
         }
     }
@@ -362,7 +362,7 @@ impl Talk {
         if until > now {
             turn.trouble = Some(Trial { until, trouble, is_streaming: false });
         } else {
-            turn.failure = Some(trouble.into_error());
+            turn.failure = Some(trouble.into_error(ID));
             self.interrupt();
         }
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Decoder, Exit, Heard, ID, Kind, Process, Talk};
 use crate::BackendError;
-use crate::claude::decode::shorten;
+use crate::words::shorten;
 
 /// How long the program may take until it is ready; many at once on a small machine take long.
 const READY: Duration = Duration::from_secs(120);
