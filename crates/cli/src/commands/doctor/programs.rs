@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use atomic_backend::guard::{Finished, Guard, Job};
+use atomic_registry::AGENT_PROGRAMS;
 use tokio::task::JoinSet;
 
 use super::{Known, Remark, Severity};
 use crate::failure::Failure;
-use crate::programs::{AGENTS, Located, SearchPath};
+use crate::programs::{Located, SearchPath};
 
 pub(super) const GIT: &str = "git";
 
@@ -59,7 +60,8 @@ pub(super) fn ask_all(search_path: &SearchPath) -> Result<Probes, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::Failed(format!("the program could not start: {error}")))?;
-    let names: Vec<&'static str> = AGENTS.iter().map(|agent| agent.name).chain([GIT]).collect();
+    let names: Vec<&'static str> =
+        AGENT_PROGRAMS.iter().map(|agent| agent.name).chain([GIT]).collect();
     let path = search_path.for_programs();
     runtime.block_on(async {
         let mut probes: Vec<Probe> = vec![];
@@ -145,7 +147,7 @@ fn excerpt(text: &str) -> String {
 pub(super) fn look(known: &Known) -> Vec<Remark> {
     let mut remarks = vec![];
     let (mut is_one_there, mut is_one_in_project) = (false, false);
-    for agent in &AGENTS {
+    for agent in &AGENT_PROGRAMS {
         let Some(probe) = known.probes.of(agent.name) else { continue };
         is_one_there |= probe.located.path.is_some();
         is_one_in_project |= !probe.located.in_project.is_empty();
