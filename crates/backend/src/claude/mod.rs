@@ -4,6 +4,7 @@
 //! `wire` has the program's messages, `decode` turns them into ours without IO, `launch` says how
 //! the program is started, `conversation` owns it.
 
+mod about;
 mod account;
 mod conversation;
 mod decode;
@@ -25,7 +26,10 @@ use serde_json::{Value, json};
 use tokio::sync::{OnceCell, Semaphore, mpsc, oneshot};
 
 use crate::guard::{Guard, Job};
-use crate::{Backend, BackendError, BoxFuture, Conversation, ModelOffer, OpenRequest, Place, Turn};
+use crate::{
+    Backend, BackendError, BoxFuture, Conversation, ModelOffer, OpenRequest, Place, ServerState,
+    Turn,
+};
 use conversation::{Command, Shared, SharedId, Talk, misused};
 use desk::Desk;
 use launch::{Launch, OLDEST, Version};
@@ -61,6 +65,11 @@ pub struct ClaudeBackend {
     shared: Shared,
     version: Arc<OnceCell<Version>>,
     desk: Arc<Desk>,
+}
+
+/// The oldest version that works, when this one is older still.
+pub fn needed_instead_of(version: &str) -> Option<String> {
+    Version::read(version).filter(|version| *version < OLDEST).map(|_| OLDEST.to_string())
 }
 
 /// Whom to tell what is wanted, and what the program said when it was ready.
@@ -205,6 +214,11 @@ fn same_kind(one: &OpenRequest, other: &OpenRequest) -> bool {
     kind(one) == kind(other)
 }
 
+/// A conversation in which nothing is said: the program is only asked about itself.
+fn asked_in(Place { workspace, inherit }: Place) -> OpenRequest {
+    OpenRequest { inherit, ..OpenRequest::new("nobody", workspace, String::new()) }
+}
+
 impl Backend for ClaudeBackend {
     fn id(&self) -> BackendId {
         BackendId::from(ID)
@@ -223,12 +237,26 @@ impl Backend for ClaudeBackend {
 
     fn models(&self, place: Place) -> BoxFuture<'_, Result<Vec<ModelOffer>, BackendError>> {
         Box::pin(async move {
-            let mut request = OpenRequest::new("models", place.workspace, String::new());
-            request.inherit = place.inherit;
+            let mut request = asked_in(place);
+            // No tool of theirs is used, so no MCP server is started.
+            request.tools.only = Some(vec![]);
             let conversation = self.begin(request).await?;
-            let offers = offers(&conversation.ready);
+            let is_logged_out = about::is_logged_out(&conversation.ready);
+            let offers = about::offers(&conversation.ready);
             conversation.end().await;
+            if is_logged_out {
+                return Err(BackendError::LoginNeeded { backend: self.id() });
+            }
             Ok(offers)
+        })
+    }
+
+    fn servers(&self, place: Place) -> BoxFuture<'_, Result<Vec<ServerState>, BackendError>> {
+        Box::pin(async move {
+            let conversation = self.begin(asked_in(place)).await?;
+            let servers = about::settled(&conversation).await;
+            conversation.end().await;
+            servers
         })
     }
 
@@ -241,19 +269,6 @@ impl Backend for ClaudeBackend {
             }
         })
     }
-}
-
-/// The models the program says it has.
-fn offers(ready: &Value) -> Vec<ModelOffer> {
-    let models = ready.get("models").and_then(Value::as_array).into_iter().flatten();
-    let text = |model: &Value, key: &str| {
-        model.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
-    };
-    let offer = |model: &Value| ModelOffer {
-        name: text(model, "value"),
-        about: text(model, "description"),
-    };
-    models.map(offer).filter(|offer| !offer.name.is_empty()).collect()
 }
 
 /// A conversation that somebody holds.
