@@ -257,7 +257,9 @@ pub static INHERIT: Setting = Setting {
         ("project", "The project's settings, hooks, MCP servers and rules, nothing of the user's"),
         ("none", "Nothing"),
     ]),
-    preset: Preset::Words("project, for `-p` all; none in a folder that is not trusted"),
+    preset: Preset::Words(
+        "project; for `-p`, `models` and `mcp` all; none in a folder that is not trusted",
+    ),
     example: "none",
     meaning: "What agents take over from the settings of their program",
     only_at_start: false,
