@@ -132,7 +132,7 @@ fn program(programs: &SearchPath, name: &str) -> Result<PathBuf, Failure> {
 }
 
 /// Whether the user has told Claude Code itself that this machine is a sandbox.
-fn is_told_to_be_a_sandbox() -> bool {
+pub(crate) fn is_told_to_be_a_sandbox() -> bool {
     let is_on =
         |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
     is_on("IS_SANDBOX") || is_on("CLAUDE_CODE_BUBBLEWRAP")

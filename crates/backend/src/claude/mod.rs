@@ -72,6 +72,11 @@ pub fn needed_instead_of(version: &str) -> Option<String> {
     Version::read(version).filter(|version| *version < OLDEST).map(|_| OLDEST.to_string())
 }
 
+/// Whether the program works unasked for the current user, on a machine that is a sandbox or not.
+pub fn works_unasked(sandbox: bool) -> bool {
+    sandbox || !rustix::process::geteuid().is_root()
+}
+
 /// Whom to tell what is wanted, and what the program said when it was ready.
 type Started = (mpsc::Sender<Command>, Value);
 
@@ -179,7 +184,7 @@ impl ClaudeBackend {
 
     /// Root is refused by the program itself, in words that do not help.
     fn refuse_root(&self) -> Result<(), BackendError> {
-        if self.config.sandbox || !rustix::process::geteuid().is_root() {
+        if works_unasked(self.config.sandbox) {
             return Ok(());
         }
         Err(BackendError::Misconfigured(
