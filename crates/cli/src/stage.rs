@@ -66,7 +66,8 @@ pub(crate) fn backend(
 }
 
 /// Makes a backend. This is where one begins to exist: another one is an arm here and
-/// `is_backend` in [`atomic_registry::AGENT_PROGRAMS`], which everything else follows.
+/// `is_backend` in [`atomic_registry::AGENT_PROGRAMS`], which everything else follows. The oldest
+/// version that works is told to `doctor` in its `programs.rs`.
 fn backend_by_name(
     name: &str,
     settings: &Settings,
