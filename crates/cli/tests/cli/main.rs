@@ -7,6 +7,7 @@
 )]
 
 mod agents;
+mod backends;
 mod ceilings;
 mod crash;
 mod crash_case;
