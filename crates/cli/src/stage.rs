@@ -10,7 +10,7 @@ use atomic_backend::claude::{ClaudeBackend, ClaudeConfig};
 use atomic_backend::guard::Guard;
 use atomic_backend::script::{Script, ScriptBackend};
 use atomic_registry::Registry;
-use atomic_runner::{Clock, Settings, Stage};
+use atomic_runner::{Clock, OtherBackends, Settings, Stage};
 use atomic_session::{Disk, RealDisk};
 
 use crate::commands::demo;
@@ -37,9 +37,11 @@ pub(crate) fn stage(
         Some(backend) => backend,
         None => first_installed(&programs)?,
     };
+    let backend = backend_by_name(backend, settings, &programs, &guard)?;
     Ok(Stage {
         clock: clock(),
-        backend: backend_by_name(backend, settings, &programs, &guard)?,
+        backend,
+        others: others(settings, programs, &guard),
         registry,
         index: home::index(&disk),
         holder: holder(),
@@ -54,12 +56,25 @@ pub(crate) fn holder() -> String {
     format!("atomic {}", env!("CARGO_PKG_VERSION"))
 }
 
+/// Makes the backends that nodes name.
+fn others(settings: &Settings, programs: SearchPath, guard: &Guard) -> OtherBackends {
+    let (settings, guard) = (settings.clone(), guard.clone());
+    OtherBackends::made_by(move |id| {
+        let made = backend_by_name(id.as_str(), &settings, &programs, &guard);
+        made.map_err(|failure| failure.to_string())
+    })
+}
+
 fn backend_by_name(
     name: &str,
     settings: &Settings,
     programs: &SearchPath,
     guard: &Guard,
 ) -> Result<Arc<dyn Backend>, Failure> {
+    #[cfg(feature = "failpoints")]
+    if let Some(made) = crate::stand_in::find(name, guard) {
+        return made;
+    }
     match (name, settings.script.as_deref()) {
         ("claude", _) => {
             let config = ClaudeConfig {
@@ -142,4 +157,22 @@ pub(crate) fn clock() -> Arc<dyn Clock> {
     }
     let ahead = std::env::var("ATOMIC_TEST_CLOCK_AHEAD").ok().and_then(|text| text.parse().ok());
     Arc::new(Ahead(ahead.unwrap_or(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use atomic_registry::settings::{BACKEND, Kind};
+    use atomic_workflow::backend_called;
+
+    use crate::programs::AGENTS;
+
+    /// What can be chosen for a run can be named by a node.
+    #[test]
+    fn every_backend_is_in_the_table_of_names() {
+        let Kind::Choice(choices) = BACKEND.kind else { panic!("{:?}", BACKEND.kind) };
+        let programs = AGENTS.iter().map(|agent| agent.name);
+        for name in choices.iter().map(|(name, _)| *name).chain(programs) {
+            assert!(backend_called(name).is_some(), "{name}");
+        }
+    }
 }
