@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 
 use atomic_backend::{Backend, BackendError, BoxFuture, Conversation, OpenRequest, Turn};
 use atomic_event::{
-    Answer, BackendId, ConversationId, Event, Question, QuestionId, Report, StepError, Stop,
-    TurnEvent, Usage,
+    Answer, BackendId, ConversationId, Event, Intent, Question, QuestionId, Report, StepError,
+    Stop, TurnEvent, Usage,
 };
 use atomic_runner::{
-    OtherBackends, Outcome, ResumeOptions, Run, RunError, Shown, Stage, StartRequest,
+    OnQuestion, OtherBackends, Outcome, ResumeOptions, Run, RunError, Shown, Stage, StartRequest,
 };
 use atomic_session::{InboxAnswer, leave_answer};
 use atomic_workflow::Source;
@@ -42,7 +42,8 @@ impl Log {
     }
 }
 
-/// A backend under any name. Whoever is told to ask does; whoever is told to fill its window has.
+/// A backend under any name. Whoever is told to ask does, unless it was cut off; whoever is told to
+/// fill its window has; whoever is slow begins with the answer and does not end.
 #[derive(Clone)]
 struct Named {
     id: &'static str,
@@ -132,7 +133,7 @@ impl Conversation for Talk {
             let usage = Usage { context_tokens, context_window, ..Usage::default() };
             events.try_send(TurnEvent::Reported(Report::Spent(usage))).unwrap();
         }
-        if prompt.contains("ask") && !prompt.contains("The user's answer") {
+        if prompt.contains("ask") && !prompt.contains("cut off") {
             let question = Question {
                 question: format!("What does {} do?", self.of.id),
                 free_text: true,
@@ -148,8 +149,15 @@ impl Conversation for Talk {
     }
 
     fn answer(&self, _: QuestionId, answer: Answer) -> BoxFuture<'_, Result<(), BackendError>> {
-        let events = self.turn.lock().unwrap().take().unwrap();
-        events.try_send(self.done(&answer.text())).unwrap();
+        let mut turn = self.turn.lock().unwrap();
+        let events = turn.as_ref().unwrap();
+        if self.request.system_prompt.contains("slow") {
+            let said = Report::Said { text: "I see".to_owned() };
+            events.try_send(TurnEvent::Reported(said)).unwrap();
+        } else {
+            events.try_send(self.done(&answer.text())).unwrap();
+            *turn = None;
+        }
         Box::pin(async { Ok(()) })
     }
 
@@ -184,7 +192,7 @@ impl Two {
         let source = Source::new("two.json", workflow.to_string());
         let mut stand = Stand::new();
         stand.workflow = read(&Document::plain(source), &NoLibrary).into_workflow().unwrap();
-        stand.settings.on_question = atomic_runner::OnQuestion::Pause;
+        stand.settings.on_question = OnQuestion::Pause;
         let log = Log::default();
         let (claude, copilot) = (Named::new("claude", &log), Named::new("copilot", &log));
         Self { stand, log, claude, copilot }
@@ -220,19 +228,24 @@ impl Two {
         })
     }
 
-    /// Drives the run in a process that is killed once this many questions are asked.
-    fn killed_when_asked(&self, count: usize) {
+    /// Drives the run in a process that is killed once two such facts are there. Until then
+    /// questions are answered at once, or by nobody.
+    fn killed_after_two(&self, is_it: impl Fn(&Event) -> bool, answers: bool) {
         on_one_thread(async {
             let (run, mut show) = self.start().unwrap();
-            let (_wishes, intents) = mpsc::channel(1);
+            let (wishes, intents) = mpsc::channel(4);
             let driving = run.drive(intents);
             tokio::pin!(driving);
-            let mut asked = 0;
-            while asked < count {
+            let mut seen = 0;
+            while seen < 2 {
                 tokio::select! {
                     biased;
                     shown = show.next() => if let Some(Shown::Fact(fact)) = shown {
-                        asked += usize::from(matches!(fact.event, Event::QuestionAsked { .. }));
+                        seen += usize::from(is_it(&fact.event));
+                        if let Event::QuestionAsked { id, .. } = &fact.event && answers {
+                            let answer = Answer { chosen: vec!["so".to_owned()] };
+                            wishes.try_send(Intent::Answer { question: id.clone(), answer }).unwrap();
+                        }
                     },
                     ended = &mut driving => panic!("it ended: {ended:?}"),
                 }
@@ -313,7 +326,8 @@ fn branches_on_two_backends_are_each_spoken_to_in_their_own_words() {
     assert!(helps_with.iter().all(|rule| rule.tool != "Grep"), "{helps_with:?}");
     let started = two.facts("step_started", "backend");
     let elsewhere = started.iter().filter(|(_, backend)| backend == "copilot").count();
-    assert_eq!((elsewhere, started.len()), (3, 5), "{started:?}");
+    let here = started.iter().filter(|(_, backend)| backend.is_null()).count();
+    assert_eq!((elsewhere, here), (3, 2), "{started:?}");
     let summary = two.stand.facts()[0]["backend"].clone();
     assert_eq!(summary, "claude", "the session's is the run's own");
     let ended = [&two.claude, &two.copilot].map(|b| b.rests_ended.load(Ordering::Relaxed));
@@ -379,8 +393,32 @@ fn questions_of_both_backends_wait_together_and_are_answered_in_one_place() {
 #[test]
 fn after_a_kill_each_goes_on_with_its_own_backend() {
     let two = both_ask();
-    two.killed_when_asked(2);
+    two.killed_after_two(|event| matches!(event, Event::QuestionAsked { .. }), false);
     both_are_answered(&two);
+}
+
+/// Who has gone on with an answer and was cut off then is told it again only if it forgets.
+#[test]
+fn an_answer_that_was_heard_is_told_again_to_a_backend_that_forgets() {
+    let slow = |id: &str, backend: &str| {
+        let mut node = agent(id, backend);
+        node["prompt"] = "ask".into();
+        node["systemPrompt"] = "You are slow".into();
+        node
+    };
+    let branches = [slow("mine", ""), slow("other", "copilot")];
+    let mut two =
+        Two::of(json!({"nodes": [{"type": "parallel", "id": "both", "branches": branches}]}));
+    two.copilot.remembers = false;
+    two.stand.settings.on_question = OnQuestion::Ask;
+    two.killed_after_two(|event| matches!(event, Event::StepReported { .. }), true);
+    assert_eq!(two.ends(), Outcome::Completed);
+    let told = |backend: &str| {
+        let last = two.log.of(backend).pop().unwrap();
+        assert!(last.prompt.contains("cut off"), "{}", last.prompt);
+        last.prompt.contains("The user's answer: so")
+    };
+    assert_eq!((told("claude"), told("copilot")), (false, true));
 }
 
 #[test]
