@@ -12,6 +12,8 @@ mod settings;
 mod shelf;
 mod show;
 mod stage;
+#[cfg(feature = "failpoints")]
+mod stand_in;
 mod uses;
 
 use std::process::ExitCode;

@@ -8,10 +8,11 @@ use std::time::Duration;
 use atomic_backend::Backend;
 use atomic_backend::claude::{ClaudeBackend, ClaudeConfig};
 use atomic_backend::guard::Guard;
+use atomic_backend::opencode::{OpenCodeBackend, OpenCodeConfig};
 use atomic_backend::script::{Script, ScriptBackend};
 use atomic_registry::settings::BACKEND;
 use atomic_registry::{AgentProgram, Registry, agent_program, usable_programs};
-use atomic_runner::{Clock, Settings, Stage};
+use atomic_runner::{Clock, OtherBackends, Settings, Stage};
 use atomic_session::{Disk, RealDisk};
 
 use crate::commands::demo;
@@ -36,6 +37,7 @@ pub(crate) fn stage(
     Ok(Stage {
         clock: clock(),
         backend: self::backend(backend, settings, project, &guard)?,
+        others: others(settings, SearchPath::of_environment(project), &guard),
         registry,
         index: home::index(&disk),
         holder: holder(),
@@ -65,6 +67,15 @@ pub(crate) fn backend(
     backend_by_name(name, settings, &programs, guard)
 }
 
+/// Makes the backends that nodes name.
+fn others(settings: &Settings, programs: SearchPath, guard: &Guard) -> OtherBackends {
+    let (settings, guard) = (settings.clone(), guard.clone());
+    OtherBackends::made_by(move |id| {
+        let made = backend_by_name(id.as_str(), &settings, &programs, &guard);
+        made.map_err(|failure| failure.to_string())
+    })
+}
+
 /// Makes a backend. This is where one begins to exist: another one is an arm here and
 /// `is_backend` in [`atomic_registry::AGENT_PROGRAMS`], which everything else follows. The oldest
 /// version that works is told to `doctor` in its `programs.rs`.
@@ -74,6 +85,10 @@ fn backend_by_name(
     programs: &SearchPath,
     guard: &Guard,
 ) -> Result<Arc<dyn Backend>, Failure> {
+    #[cfg(feature = "failpoints")]
+    if let Some(made) = crate::stand_in::find(name, guard) {
+        return made;
+    }
     match (name, settings.script.as_deref()) {
         ("claude", _) => {
             let config = ClaudeConfig {
@@ -84,6 +99,14 @@ fn backend_by_name(
                 env: vec![],
             };
             Ok(Arc::new(ClaudeBackend::new(config, guard.clone())))
+        }
+        ("opencode", _) => {
+            let config = OpenCodeConfig {
+                program: program(programs, "opencode")?,
+                retry_window: Duration::from_secs(settings.program.retry_window_secs),
+                env: vec![],
+            };
+            Ok(Arc::new(OpenCodeBackend::new(config, guard.clone())))
         }
         ("script", Some(path)) if path == Path::new(demo::EMBEDDED) => {
             Ok(Arc::new(ScriptBackend::new(demo::script()?, guard.clone())))
@@ -156,4 +179,21 @@ pub(crate) fn clock() -> Arc<dyn Clock> {
     }
     let ahead = std::env::var("ATOMIC_TEST_CLOCK_AHEAD").ok().and_then(|text| text.parse().ok());
     Arc::new(Ahead(ahead.unwrap_or(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use atomic_registry::AGENT_PROGRAMS;
+    use atomic_registry::settings::{BACKEND, Kind};
+    use atomic_workflow::backend_called;
+
+    /// What can be chosen for a run can be named by a node.
+    #[test]
+    fn every_backend_is_in_the_table_of_names() {
+        let Kind::Choice(choices) = BACKEND.kind else { panic!("{:?}", BACKEND.kind) };
+        let programs = AGENT_PROGRAMS.iter().map(|agent| agent.name);
+        for name in choices.iter().map(|(name, _)| *name).chain(programs) {
+            assert!(backend_called(name).is_some(), "{name}");
+        }
+    }
 }

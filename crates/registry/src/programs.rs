@@ -38,7 +38,7 @@ pub const AGENT_PROGRAMS: [AgentProgram; 3] = [
         name: "opencode",
         title: "OpenCode",
         install: "npm install -g opencode-ai",
-        is_backend: false,
+        is_backend: true,
         servers: Some(ServersFile { file: "opencode.json", key: "mcp" }),
     },
     AgentProgram {

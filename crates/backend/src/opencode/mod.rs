@@ -44,6 +44,11 @@ const ID: &str = "opencode";
 /// The oldest version that was tried.
 const OLDEST: Version = Version(1, 18, 33);
 
+/// The oldest version that works, when this one is older still.
+pub fn needed_instead_of(version: &str) -> Option<String> {
+    Version::read(version).filter(|version| *version < OLDEST).map(|_| OLDEST.to_string())
+}
+
 /// How to use the program.
 #[derive(Clone, Debug)]
 pub struct OpenCodeConfig {

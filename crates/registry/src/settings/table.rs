@@ -364,6 +364,11 @@ pub static VARIABLES: &[Variable] = &[
         "File to which the name of every place hit is added (feature `failpoints`)",
     ),
     test("ATOMIC_TEST_CLOCK_AHEAD", "Seconds by which the clock is ahead (feature `failpoints`)"),
+    test(
+        "ATOMIC_TEST_STAND_IN",
+        "Script that is played under the name of another backend, as `<backend>=<file>` (feature \
+         `failpoints`)",
+    ),
     test("ATOMIC_TEST_DIR", "Folder of a test that runs in a process of its own"),
     test("ATOMIC_TEST_HOLD", "Session that a test holds in a process of its own"),
     test("ATOMIC_CRASH_SEED", "The seed of a run of the crash tests that is to be repeated"),

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use atomic_backend::claude;
 use atomic_backend::guard::{Finished, Guard, Job};
+use atomic_backend::{claude, opencode};
 use atomic_registry::{AGENT_PROGRAMS, AgentProgram};
 use tokio::task::JoinSet;
 
@@ -187,6 +187,7 @@ fn judge(remark: &mut Remark, agent: &AgentProgram, probe: &Probe) {
 fn needed_instead_of(name: &str, version: &str) -> Option<String> {
     match name {
         "claude" => claude::needed_instead_of(version),
+        "opencode" => opencode::needed_instead_of(version),
         _ => None,
     }
 }
