@@ -8,9 +8,13 @@ pub mod claude;
 mod conversation;
 mod error;
 pub mod guard;
+pub mod opencode;
+mod outlet;
+mod process;
 pub mod script;
 mod tools;
 mod trouble;
+mod version;
 mod words;
 
 pub use conversation::{

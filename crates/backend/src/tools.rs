@@ -2,6 +2,7 @@
 
 mod addresses;
 mod commands;
+mod patches;
 mod paths;
 
 use std::path::Path;
@@ -60,6 +61,7 @@ impl ToolRule {
                 .is_some_and(|domain| addresses::is_inside(domain, url).unwrap_or(false)),
             Subject::Path(path) => paths::is_allowed(uses, path, this.workspace),
             Subject::Name(name) => uses == name,
+            Subject::Unclear => false,
         });
         // An input that names several things has to fit with each.
         fits.next().unwrap_or(false) && fits.all(|fits| fits)
@@ -75,6 +77,7 @@ impl ToolRule {
             }
             Subject::Path(path) => paths::may_be_prohibited(uses, path, this.workspace),
             Subject::Name(name) => uses == name,
+            Subject::Unclear => true,
         });
         fits.next().unwrap_or(true) || fits.any(|fits| fits)
     }
@@ -82,6 +85,7 @@ impl ToolRule {
 
 /// A use of a tool.
 struct Use<'a> {
+    tool: &'a str,
     input: &'a Value,
     workspace: &'a Path,
 }
@@ -92,16 +96,33 @@ enum Subject<'a> {
     Address(&'a str),
     Path(&'a str),
     Name(&'a str),
+    /// Something that cannot be judged.
+    Unclear,
 }
+
+/// What the programs call a path in the input of a tool.
+const PATHS: [&str; 4] = ["file_path", "filePath", "notebook_path", "path"];
+
+/// The tool whose input has the name of a skill as its `name`, which elsewhere means anything.
+const SKILL: &str = "skill";
 
 impl<'a> Use<'a> {
     fn subjects(&self) -> impl Iterator<Item = Subject<'a>> {
-        let text = |key: &str| self.input.get(key).and_then(Value::as_str);
-        let paths =
-            ["file_path", "notebook_path", "path"].map(text).map(|it| it.map(Subject::Path));
-        let names = ["skill", "subagent_type"].map(text).map(|it| it.map(Subject::Name));
-        let others = [text("command").map(Subject::Command), text("url").map(Subject::Address)];
-        others.into_iter().chain(paths).chain(names).flatten()
+        let input = self.input;
+        let of = |key: &str, kind: fn(&'a str) -> Subject<'a>| match input.get(key) {
+            None | Some(Value::Null) => None,
+            Some(value) => Some(value.as_str().map_or(Subject::Unclear, kind)),
+        };
+        let paths = PATHS.map(|key| of(key, Subject::Path));
+        let names = ["skill", "subagent_type"].map(|key| of(key, Subject::Name));
+        let is_skill = self.tool.eq_ignore_ascii_case(SKILL);
+        let others = [
+            of("command", Subject::Command),
+            of("url", Subject::Address),
+            is_skill.then(|| of("name", Subject::Name)).flatten(),
+        ];
+        let patch = input.get("patchText").into_iter().flat_map(patches::subjects);
+        others.into_iter().chain(paths).chain(names).flatten().chain(patch)
     }
 }
 
@@ -118,7 +139,7 @@ impl ToolRules {
     /// Why a use of a tool in this workspace is not allowed, when it is not. What cannot be judged
     /// is not allowed.
     pub fn refusal(&self, tool: &str, input: &Value, workspace: &Path) -> Option<String> {
-        let wanted = Use { input, workspace };
+        let wanted = Use { tool, input, workspace };
         let off = |rule: &&ToolRule| rule.is_about(tool) && rule.may_cover(&wanted);
         if let Some(rule) = self.without.iter().find(off) {
             return Some(match &rule.uses {

@@ -7,7 +7,7 @@ use atomic_runner::StreamMode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde_json::Value;
 
-use crate::settings::{SettingsArgs, StartArgs};
+use crate::settings::{PlaceArgs, SettingsArgs, StartArgs};
 
 /// Drive coding agents through workflows that never lose or repeat finished work
 #[derive(Debug, Parser)]
@@ -76,6 +76,10 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Show what a name means: where it comes from, what it overrides, its prompt
     Show(ShowArgs),
+    /// List the models that the agent program can be asked for
+    Models(BackendArgs),
+    /// List the MCP servers that the agent program has here, and how they are
+    Mcp(BackendArgs),
     /// Turn an old feature list into a file of tasks, or into a session of Ralph
     Migrate(Box<MigrateArgs>),
     /// Find out what is missing, odd or wrong: files, workflows, agent programs
@@ -184,6 +188,16 @@ pub(crate) enum Sort {
     Skills,
     /// Agents
     Agents,
+}
+
+/// Arguments of `models` and `mcp`.
+#[derive(Debug, Args)]
+pub(crate) struct BackendArgs {
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+    /// Print each as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Arguments of `show`.

@@ -12,6 +12,8 @@ mod settings;
 mod shelf;
 mod show;
 mod stage;
+#[cfg(feature = "failpoints")]
+mod stand_in;
 mod uses;
 
 use std::process::ExitCode;
@@ -39,6 +41,8 @@ fn main() -> ExitCode {
         Command::Graph(args) => commands::graph::graph(&args),
         Command::List(args) => commands::list::list(&args),
         Command::Show(args) => commands::show::show(&args),
+        Command::Models(args) => commands::models::models(&args),
+        Command::Mcp(args) => commands::mcp::mcp(&args),
         Command::Migrate(args) => commands::migrate::migrate(&args),
         Command::Doctor(args) => commands::doctor::doctor(&args),
         Command::Sessions(args) => match args.command {

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::OnceLock;
 
-use console::style;
+use console::{Alignment, measure_text_width, pad_str, style};
 
 /// Why something that was to be printed is lost, if anything is.
 static LOST: OnceLock<String> = OnceLock::new();
@@ -13,6 +13,23 @@ pub(crate) fn line(text: &str) {
     if let Err(error) = writeln!(io::stdout(), "{text}") {
         note_loss(&error);
     }
+}
+
+/// Rows as lines in which the columns stand below each other.
+pub(crate) fn aligned<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
+    let width = |column: usize| rows.iter().map(|row| measure_text_width(&row[column])).max();
+    let widths: [usize; N] = std::array::from_fn(|column| width(column).unwrap_or(0));
+    let line = |row: &[String; N]| {
+        let columns = row.iter().zip(widths);
+        let padded = columns.map(|(text, width)| pad_str(text, width, Alignment::Left, None));
+        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
+/// A text on one line.
+pub(crate) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Prints a value and nothing else: as it is for a program, harmless on a terminal.

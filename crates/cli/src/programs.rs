@@ -1,25 +1,10 @@
-//! The agent programs, and where programs are looked for. Looking at a project must not run anything in it, so its folders
+//! Where programs are looked for. Looking at a project must not run anything in it, so its folders
 //! are left out, and so is whatever depends on the folder one happens to be in.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::home;
-
-/// A program that works for us.
-pub(crate) struct Agent {
-    pub(crate) name: &'static str,
-    pub(crate) install: &'static str,
-    /// Whether this version can drive it.
-    pub(crate) is_backend: bool,
-}
-
-/// The agent programs, in the order in which they are looked for.
-pub(crate) const AGENTS: [Agent; 3] = [
-    Agent { name: "claude", install: "npm install -g @anthropic-ai/claude-code", is_backend: true },
-    Agent { name: "opencode", install: "npm install -g opencode-ai", is_backend: false },
-    Agent { name: "copilot", install: "npm install -g @github/copilot", is_backend: false },
-];
 
 /// The folders of `PATH`.
 pub(crate) struct SearchPath {

@@ -23,6 +23,10 @@ pub(crate) struct StartArgs(Values);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SettingsArgs(Values);
 
+/// The flags of settings that decide what an agent program has in a place.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PlaceArgs(Values);
+
 /// Reads a value of a setting, as files and variables do.
 #[derive(Clone)]
 struct Parser(&'static Setting);
@@ -66,14 +70,22 @@ fn flag(setting: &'static Setting) -> Arg {
         .long_help(format!("{about}\n\n[env: {variable}]"))
 }
 
-/// The settings whose flags are given together.
-fn group(only_at_start: bool) -> impl Iterator<Item = &'static Setting> {
-    SETTINGS.iter().copied().filter(move |setting| setting.only_at_start == only_at_start)
+/// Says which settings have their flags given together.
+type Group = fn(&&'static Setting) -> bool;
+
+const AT_START: Group = |setting| setting.only_at_start;
+const AT_ANY_TIME: Group = |setting| !setting.only_at_start;
+const OF_A_PLACE: Group = |setting| {
+    [&BACKEND, &SCRIPT, &INHERIT, &TRUST, &SANDBOX].iter().any(|one| one.key == setting.key)
+};
+
+fn settings_of(group: Group) -> impl Iterator<Item = &'static Setting> {
+    SETTINGS.iter().copied().filter(group)
 }
 
-fn given(matches: &ArgMatches, only_at_start: bool) -> Values {
+fn given(matches: &ArgMatches, group: Group) -> Values {
     let mut values = Values::default();
-    for setting in group(only_at_start) {
+    for setting in settings_of(group) {
         let Some(found) = matches.get_many::<Value>(setting.key) else { continue };
         let value = found.cloned().reduce(joined);
         let origin = Origin::Flag(setting.flag);
@@ -95,29 +107,21 @@ pub(crate) fn joined(first: Value, second: Value) -> Value {
 
 /// Lets a type take the flags of its group from the command line.
 macro_rules! flags {
-    ($args:ident, only_at_start: $only:literal) => {
+    ($args:ident, $group:expr) => {
         impl FromArgMatches for $args {
             fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-                Ok(Self(given(matches, $only)))
+                Ok(Self(given(matches, $group)))
             }
 
             fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-                self.0 = given(matches, $only).over(std::mem::take(&mut self.0));
+                self.0 = given(matches, $group).over(std::mem::take(&mut self.0));
                 Ok(())
-            }
-        }
-
-        impl $args {
-            /// The first flag that was given, without its dashes.
-            pub(crate) fn first_flag(&self) -> Option<&'static str> {
-                let given = group($only).find(|setting| self.0.get(setting).is_some());
-                given.map(|setting| setting.flag)
             }
         }
 
         impl Args for $args {
             fn augment_args(command: Command) -> Command {
-                command.args(group($only).map(flag))
+                command.args(settings_of($group).map(flag))
             }
 
             fn augment_args_for_update(command: Command) -> Command {
@@ -127,8 +131,27 @@ macro_rules! flags {
     };
 }
 
-flags!(StartArgs, only_at_start: true);
-flags!(SettingsArgs, only_at_start: false);
+flags!(StartArgs, AT_START);
+flags!(SettingsArgs, AT_ANY_TIME);
+flags!(PlaceArgs, OF_A_PLACE);
+
+impl StartArgs {
+    /// The first flag that was given, without its dashes.
+    pub(crate) fn first_flag(&self) -> Option<&'static str> {
+        first_flag(&self.0)
+    }
+}
+
+impl SettingsArgs {
+    /// The first flag that was given, without its dashes.
+    pub(crate) fn first_flag(&self) -> Option<&'static str> {
+        first_flag(&self.0)
+    }
+}
+
+fn first_flag(given: &Values) -> Option<&'static str> {
+    SETTINGS.iter().find(|setting| given.get(setting).is_some()).map(|setting| setting.flag)
+}
 
 /// The settings files of the project in this folder, and of the user.
 pub(crate) fn files(project: &Path) -> Files {
@@ -147,6 +170,11 @@ pub(crate) fn for_start(
     project: &Path,
 ) -> Result<Values, Failure> {
     Ok(start.0.clone().over(flags.0.clone()).over(below_flags(project)?))
+}
+
+/// What holds in this folder.
+pub(crate) fn for_place(flags: &PlaceArgs, project: &Path) -> Result<Values, Failure> {
+    Ok(flags.0.clone().over(below_flags(project)?))
 }
 
 /// What is to be changed in a session that is resumed. What it was started with stays, so files

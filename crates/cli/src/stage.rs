@@ -8,15 +8,17 @@ use std::time::Duration;
 use atomic_backend::Backend;
 use atomic_backend::claude::{ClaudeBackend, ClaudeConfig};
 use atomic_backend::guard::Guard;
+use atomic_backend::opencode::{OpenCodeBackend, OpenCodeConfig};
 use atomic_backend::script::{Script, ScriptBackend};
-use atomic_registry::Registry;
-use atomic_runner::{Clock, Settings, Stage};
+use atomic_registry::settings::BACKEND;
+use atomic_registry::{AgentProgram, Registry, agent_program, usable_programs};
+use atomic_runner::{Clock, OtherBackends, Settings, Stage};
 use atomic_session::{Disk, RealDisk};
 
 use crate::commands::demo;
 use crate::failure::Failure;
 use crate::home;
-use crate::programs::{AGENTS, SearchPath};
+use crate::programs::SearchPath;
 
 /// The disk all sessions are on.
 pub(crate) fn disk() -> Arc<dyn Disk> {
@@ -32,14 +34,10 @@ pub(crate) fn stage(
 ) -> Result<Stage, Failure> {
     let guard = Guard::from_current_exe();
     let disk = disk();
-    let programs = SearchPath::of_environment(project);
-    let backend = match backend {
-        Some(backend) => backend,
-        None => first_installed(&programs)?,
-    };
     Ok(Stage {
         clock: clock(),
-        backend: backend_by_name(backend, settings, &programs, &guard)?,
+        backend: self::backend(backend, settings, project, &guard)?,
+        others: others(settings, SearchPath::of_environment(project), &guard),
         registry,
         index: home::index(&disk),
         holder: holder(),
@@ -54,12 +52,43 @@ pub(crate) fn holder() -> String {
     format!("atomic {}", env!("CARGO_PKG_VERSION"))
 }
 
+/// The backend of this name; without one, of the first agent program that is installed.
+pub(crate) fn backend(
+    name: Option<&str>,
+    settings: &Settings,
+    project: &Path,
+    guard: &Guard,
+) -> Result<Arc<dyn Backend>, Failure> {
+    let programs = SearchPath::of_environment(project);
+    let name = match name {
+        Some(name) => name,
+        None => first_installed(&programs)?.name,
+    };
+    backend_by_name(name, settings, &programs, guard)
+}
+
+/// Makes the backends that nodes name.
+fn others(settings: &Settings, programs: SearchPath, guard: &Guard) -> OtherBackends {
+    let (settings, guard) = (settings.clone(), guard.clone());
+    OtherBackends::made_by(move |id| {
+        let made = backend_by_name(id.as_str(), &settings, &programs, &guard);
+        made.map_err(|failure| failure.to_string())
+    })
+}
+
+/// Makes a backend. This is where one begins to exist: another one is an arm here and
+/// `is_backend` in [`atomic_registry::AGENT_PROGRAMS`], which everything else follows. The oldest
+/// version that works is told to `doctor` in its `programs.rs`.
 fn backend_by_name(
     name: &str,
     settings: &Settings,
     programs: &SearchPath,
     guard: &Guard,
 ) -> Result<Arc<dyn Backend>, Failure> {
+    #[cfg(feature = "failpoints")]
+    if let Some(made) = crate::stand_in::find(name, guard) {
+        return made;
+    }
     match (name, settings.script.as_deref()) {
         ("claude", _) => {
             let config = ClaudeConfig {
@@ -70,6 +99,14 @@ fn backend_by_name(
                 env: vec![],
             };
             Ok(Arc::new(ClaudeBackend::new(config, guard.clone())))
+        }
+        ("opencode", _) => {
+            let config = OpenCodeConfig {
+                program: program(programs, "opencode")?,
+                retry_window: Duration::from_secs(settings.program.retry_window_secs),
+                env: vec![],
+            };
+            Ok(Arc::new(OpenCodeBackend::new(config, guard.clone())))
         }
         ("script", Some(path)) if path == Path::new(demo::EMBEDDED) => {
             Ok(Arc::new(ScriptBackend::new(demo::script()?, guard.clone())))
@@ -82,23 +119,23 @@ fn backend_by_name(
                 .to_owned(),
         )),
         (other, _) => Err(Failure::Usage(format!(
-            "there is no backend `{other}` in this version; there are: claude, script"
+            "there is no backend `{other}` in this version; choose {}",
+            BACKEND.kind.words()
         ))),
     }
 }
 
 /// The first agent program that is installed.
-fn first_installed(programs: &SearchPath) -> Result<&'static str, Failure> {
-    let usable = AGENTS.iter().filter(|agent| agent.is_backend);
-    let installed = usable.clone().find(|agent| programs.find(agent.name).path.is_some());
-    if let Some(agent) = installed {
-        return Ok(agent.name);
-    }
-    let installs: Vec<String> = usable.map(|agent| format!("  {}", agent.install)).collect();
-    Err(Failure::Failed(format!(
-        "no agent program is installed. Install one:\n{}\nor see a run without any: atomic demo",
-        installs.join("\n")
-    )))
+fn first_installed(programs: &SearchPath) -> Result<&'static AgentProgram, Failure> {
+    let mut usable = usable_programs();
+    usable.find(|agent| programs.find(agent.name).path.is_some()).ok_or_else(|| {
+        let installs: Vec<String> =
+            usable_programs().map(|agent| format!("  {}", agent.install)).collect();
+        Failure::Failed(format!(
+            "no agent program is installed. Install one:\n{}\nor see a run without any: atomic demo",
+            installs.join("\n")
+        ))
+    })
 }
 
 /// Where an agent program is. One that is part of the project is not run.
@@ -107,7 +144,7 @@ fn program(programs: &SearchPath, name: &str) -> Result<PathBuf, Failure> {
     if let Some(path) = located.path {
         return Ok(path);
     }
-    let install = AGENTS.iter().find(|agent| agent.name == name).map_or("", |agent| agent.install);
+    let install = agent_program(name).map_or("", |agent| agent.install);
     Err(Failure::Failed(match located.in_project.first() {
         Some(path) => format!(
             "{name} is only in the project ({}), and nothing from there is run; install it \
@@ -119,7 +156,7 @@ fn program(programs: &SearchPath, name: &str) -> Result<PathBuf, Failure> {
 }
 
 /// Whether the user has told Claude Code itself that this machine is a sandbox.
-fn is_told_to_be_a_sandbox() -> bool {
+pub(crate) fn is_told_to_be_a_sandbox() -> bool {
     let is_on =
         |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
     is_on("IS_SANDBOX") || is_on("CLAUDE_CODE_BUBBLEWRAP")
@@ -142,4 +179,21 @@ pub(crate) fn clock() -> Arc<dyn Clock> {
     }
     let ahead = std::env::var("ATOMIC_TEST_CLOCK_AHEAD").ok().and_then(|text| text.parse().ok());
     Arc::new(Ahead(ahead.unwrap_or(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use atomic_registry::AGENT_PROGRAMS;
+    use atomic_registry::settings::{BACKEND, Kind};
+    use atomic_workflow::backend_called;
+
+    /// What can be chosen for a run can be named by a node.
+    #[test]
+    fn every_backend_is_in_the_table_of_names() {
+        let Kind::Choice(choices) = BACKEND.kind else { panic!("{:?}", BACKEND.kind) };
+        let programs = AGENT_PROGRAMS.iter().map(|agent| agent.name);
+        for name in choices.iter().map(|(name, _)| *name).chain(programs) {
+            assert!(backend_called(name).is_some(), "{name}");
+        }
+    }
 }

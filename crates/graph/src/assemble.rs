@@ -115,6 +115,18 @@ impl Node {
         }
     }
 
+    /// The graphs inside the node, to be changed.
+    pub fn inner_mut(&mut self) -> Vec<&mut Graph> {
+        match &mut self.kind {
+            Kind::Work { .. } | Kind::Decision => vec![],
+            Kind::Subgraph { graph, .. } | Kind::Loop { graph, .. } => vec![graph],
+            Kind::Each(each) => vec![&mut each.graph],
+            Kind::Parallel(parallel) => {
+                parallel.branches.iter_mut().map(|branch| &mut branch.graph).collect()
+            }
+        }
+    }
+
     /// Says what the node does.
     #[must_use]
     pub fn described(mut self, description: &str) -> Self {

@@ -3,8 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use atomic_backend::ToolRules;
-use atomic_event::{AgentName, Event, How, Question, Started, StepError, StepId, StepResult};
+use atomic_backend::{Backend, ToolRules};
+use atomic_event::{
+    AgentName, BackendId, Event, How, Question, Started, StepError, StepId, StepResult,
+};
 use atomic_graph::Start;
 use atomic_workflow::{
     Action, AgentAction, ContextAction, ContextMonitor, Entry, Function, Text, render, render_shell,
@@ -27,8 +29,8 @@ enum Begun {
     Over(Vec<Event>),
     /// It waits for an answer.
     Asked(Question),
-    /// Somebody has to carry it out.
-    Job(Job),
+    /// Somebody has to carry it out; an agent's work, with this backend.
+    Job(Job, Arc<dyn Backend>),
 }
 
 impl Run {
@@ -55,11 +57,11 @@ impl Run {
         match begun {
             Err(error) => queue.push_back(Event::StepFailed { step, attempt, error }),
             Ok(Begun::Over(events)) => queue.extend(events),
-            Ok(Begun::Job(mut job)) => {
+            Ok(Begun::Job(mut job, backend)) => {
                 if let Job::Agent(job) = &mut job {
-                    self.one_at_a_time(&step, job);
+                    self.one_at_a_time(&step, job, &backend.id());
                 }
-                jobs.push(Task { step, attempt, delay_ms, job });
+                jobs.push(Task { step, attempt, delay_ms, job, backend });
             }
             Ok(Begun::Asked(question)) => {
                 let id = self.next_question(&*queue);
@@ -80,6 +82,8 @@ impl Run {
             let (step, attempt, commit) = (step.clone(), *attempt, None);
             Begun::Over(vec![Event::StepFinished { step, attempt, result, commit }])
         };
+        let by_us = |job: Job| Begun::Job(job, Arc::clone(&self.stage.backend));
+        let by_agent = |(job, backend)| Begun::Job(Job::Agent(Box::new(job)), backend);
         let view = self.machine.view(step).unwrap_or_default();
         Ok(match action {
             Action::Function { call } => over(self.evaluate(step, &call)?),
@@ -87,44 +91,47 @@ impl Run {
                 let question = render(&asking.question.question, &view);
                 Begun::Asked(Question { question, ..asking.question })
             }
-            Action::Agent(action) => {
-                Begun::Job(Job::Agent(Box::new(self.agent_job(step, *how, &action)?)))
-            }
-            Action::Entry(entry) => {
-                Begun::Job(Job::Agent(Box::new(self.entry_job(step, *how, &entry)?)))
-            }
+            Action::Agent(action) => by_agent(self.agent_job(step, *how, &action)?),
+            Action::Entry(entry) => by_agent(self.entry_job(step, *how, &entry)?),
             Action::Shell(shell) => {
                 let command = match &shell.command {
                     Text::Template(template) => render_shell(template, &view),
                     other @ (Text::Verbatim(_) | Text::Call(_)) => self.text(step, &view, other)?,
                 };
-                Begun::Job(Job::Shell { command })
+                by_us(Job::Shell { command })
             }
             Action::Gates(gates) => {
                 // As it is now: since this item began, another one may have turned a check green.
                 let red = self.machine.newest().get("redGates").cloned();
-                Begun::Job(Job::Gates { baseline: gates.baseline, red })
+                by_us(Job::Gates { baseline: gates.baseline, red })
             }
             Action::ClearContext => over(StepResult::default()),
-            Action::ContextMonitor(monitor) => self.monitor(step, *attempt, &monitor),
+            Action::ContextMonitor(monitor) => self.monitor(step, *attempt, &monitor)?,
             Action::TaskFile(file) => {
                 let current = view.get("currentTask").map(|task| task.as_ref().clone());
                 let selected = match &file.selector {
                     Some(call) => Some(self.value(step, call, &[])?),
                     None => None,
                 };
-                Begun::Job(Job::TaskFile { file, current, selected })
+                by_us(Job::TaskFile { file, current, selected })
             }
         })
     }
 
-    /// Looks at how full the lane's conversation is.
-    fn monitor(&self, step: &StepId, attempt: u32, monitor: &ContextMonitor) -> Begun {
-        let full = self.fullness(step);
+    /// Looks at how full the lane's conversation is; of several, the fullest.
+    fn monitor(
+        &self,
+        step: &StepId,
+        attempt: u32,
+        monitor: &ContextMonitor,
+    ) -> Result<Begun, StepError> {
+        let fullest = self.book.fullest(step);
+        let full = fullest.map(|(_, _, full)| full);
         let due = full.is_some_and(|full| full >= monitor.threshold);
         let compact = due && monitor.action == ContextAction::Compact;
-        if let Some(conversation) = self.book.conversation(step).filter(|_| compact) {
-            return Begun::Job(Job::Compact { conversation: conversation.clone() });
+        if let Some((backend, conversation, _)) = fullest.filter(|_| compact) {
+            let job = Job::Compact { conversation: conversation.clone() };
+            return Ok(Begun::Job(job, self.backend(Some(backend))?));
         }
         let mut events = vec![];
         if due && monitor.action == ContextAction::Warn {
@@ -135,13 +142,7 @@ impl Run {
         let result = StepResult::output(json!({ "full": full, "due": due }));
         let (step, commit) = (step.clone(), None);
         events.push(Event::StepFinished { step, attempt, result, commit });
-        Begun::Over(events)
-    }
-
-    /// Which part of its window the lane's conversation fills, where that is known.
-    fn fullness(&self, step: &StepId) -> Option<f64> {
-        let (used, window) = *self.book.contexts.get(self.book.loops.lane(step))?;
-        (window > 0).then(|| used as f64 / window as f64)
+        Ok(Begun::Over(events))
     }
 
     /// Whether the lane's next agent starts a new conversation.
@@ -150,7 +151,7 @@ impl Run {
             Action::ClearContext => true,
             Action::ContextMonitor(monitor) => {
                 monitor.action == ContextAction::Fresh
-                    && self.fullness(step).is_some_and(|full| full >= monitor.threshold)
+                    && self.book.fullest(step).is_some_and(|(_, _, full)| full >= monitor.threshold)
             }
             Action::Agent(_)
             | Action::Function { .. }
@@ -163,25 +164,48 @@ impl Run {
     }
 
     /// The prompt of a skill or command, as a turn of its own.
-    fn entry_job(&self, step: &StepId, how: How, entry: &Entry) -> Result<AgentJob, StepError> {
+    fn entry_job(
+        &self,
+        step: &StepId,
+        how: How,
+        entry: &Entry,
+    ) -> Result<(AgentJob, Arc<dyn Backend>), StepError> {
         let view = self.machine.view(step).unwrap_or_default();
         let args = self.text(step, &view, &entry.args)?;
-        let Script { name, prompt, model, tools } = self.entry(entry.kind, &entry.name, &args)?;
+        let on = self.backend_for(step, how, entry.backend.as_ref())?.id();
+        let Script { name, prompt, model, tools } = self.entry(entry, &args, &on)?;
         // Braces in somebody's prompt are not ours to fill.
         let action = AgentAction {
+            backend: entry.backend.clone(),
             instructions: Some(String::new()),
             fresh: true,
             ..AgentAction::new(name.as_str(), Text::Verbatim(prompt))
         };
-        let job = self.agent_job(step, how, &action)?;
+        let (job, backend) = self.agent_job(step, how, &action)?;
         // Skills and commands are written to send others looking.
-        Ok(AgentJob { model, tools, helpers: self.helpers(), ..job })
+        Ok((AgentJob { model, tools, helpers: self.helpers(&on), ..job }, backend))
+    }
+
+    fn backend(&self, named: Option<&BackendId>) -> Result<Arc<dyn Backend>, StepError> {
+        self.stage.backend(named).map_err(|why| StepError::new("misconfigured", why))
+    }
+
+    /// Who carries out a step: who has the conversation that is continued, else whom its node
+    /// names, else the run's own.
+    fn backend_for(
+        &self,
+        step: &StepId,
+        how: How,
+        named: Option<&BackendId>,
+    ) -> Result<Arc<dyn Backend>, StepError> {
+        let open = self.book.open.get(step).filter(|_| how == How::Continued);
+        self.backend(open.and_then(|open| open.backend.as_ref()).or(named))
     }
 
     /// A conversation answers one at a time: an agent that comes while its lane's is in use has
     /// one of its own.
-    fn one_at_a_time(&mut self, step: &StepId, job: &mut AgentJob) {
-        if job.shared && !self.book.may_speak(step) {
+    fn one_at_a_time(&mut self, step: &StepId, job: &mut AgentJob, backend: &BackendId) {
+        if job.shared && !self.book.may_speak(step, backend) {
             job.shared = false;
             job.resume = job.resume.take().filter(|_| job.how == How::Continued);
         }
@@ -199,6 +223,7 @@ impl Run {
     fn started(&mut self, start: &Start, action: Option<&Action>) -> Started {
         let agent = if let Some(Action::Agent(agent)) = action { Some(agent) } else { None };
         let entry = if let Some(Action::Entry(entry)) = action { Some(entry) } else { None };
+        let backend = action.and_then(Action::backend);
         let uses_files = action.is_some_and(|a| a.tree() != atomic_workflow::Tree::Unused);
         let begins_one = agent.is_some_and(|agent| agent.iteration)
             && matches!(start.how, How::First | How::Revived)
@@ -212,6 +237,7 @@ impl Run {
             agent: agent
                 .map(|agent| agent.agent.clone())
                 .or_else(|| entry.map(|entry| AgentName::from(entry.name.as_str()))),
+            backend: backend.filter(|named| **named != self.created.backend).cloned(),
             workspace: uses_files.then(|| self.created.workspace.clone()),
             iteration: begins_one.then_some(self.ceilings.iterations),
             clears_context: action.is_some_and(|action| self.clears_context(&start.step, action)),
@@ -246,7 +272,8 @@ impl Run {
         step: &StepId,
         how: How,
         action: &AgentAction,
-    ) -> Result<AgentJob, StepError> {
+    ) -> Result<(AgentJob, Arc<dyn Backend>), StepError> {
+        let backend = self.backend_for(step, how, action.backend.as_ref())?;
         let state = self.machine.view(step).unwrap_or_default();
         let Script { name, prompt: system_prompt, model, tools } = match &action.instructions {
             Some(own) => Script {
@@ -255,7 +282,7 @@ impl Run {
                 model: None,
                 tools: ToolRules::default(),
             },
-            None => self.persona(action.agent.as_str())?,
+            None => self.persona(action.agent.as_str(), &backend.id())?,
         };
         let schema = self.machine.node(step).and_then(|node| node.output_schema.clone());
         let parse = match action.parse.as_ref().map(|id| (id, self.workflow.functions.find(id))) {
@@ -265,10 +292,11 @@ impl Run {
                 return Err(StepError::new("function", format!("there is no parser `{id}`")));
             }
         };
-        let remembers = self.stage.backend.remembers();
+        let remembers = backend.remembers();
         let open = self.book.open.get(step).and_then(|open| open.conversation.clone());
-        let shared = self.book.conversation(step).cloned().filter(|_| !action.fresh);
-        Ok(AgentJob {
+        let shared = self.book.conversation(step, &backend.id()).cloned();
+        let shared = shared.filter(|_| !action.fresh);
+        let job = AgentJob {
             prompt: self.text(step, &state, &action.prompt)? + &self.instructions(),
             system_prompt,
             model,
@@ -280,10 +308,11 @@ impl Run {
             answers: self.book.answers(step, !(how == How::Continued && remembers)),
             schema: schema.filter(|schema| parse.is_none() && wants_structure(schema)),
             tools,
-            helpers: if action.helpers { self.helpers() } else { vec![] },
+            helpers: if action.helpers { self.helpers(&backend.id()) } else { vec![] },
             inherit: self.settings.inherited(),
             parse,
-        })
+        };
+        Ok((job, backend))
     }
 }
 

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use atomic_event::{
-    Answer, ConversationId, Ending, Event, How, Moment, Question, QuestionId, Report, Started,
-    StepId,
+    Answer, BackendId, ConversationId, Ending, Event, How, Moment, Question, QuestionId, Report,
+    Started, StepId,
 };
 use atomic_graph::Graph;
 use atomic_session::SessionStatus;
 use serde::{Deserialize, Serialize};
 
-use crate::lane::{Loops, scope};
+use crate::lane::{Loops, Shared, scope};
 
 /// Everything a run has to remember, folded from facts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -25,14 +25,11 @@ pub(crate) struct Book {
     pub(crate) open: BTreeMap<StepId, OpenStep>,
     #[serde(default)]
     pub(crate) loops: Loops,
-    /// The conversation each lane shares.
-    pub(crate) lanes: BTreeMap<String, ConversationId>,
-    /// The step that speaks in it now. Not to be kept: whoever begins again speaks again.
+    /// The conversations each lane shares: one with each backend.
+    lanes: BTreeMap<String, BTreeMap<BackendId, Shared>>,
+    /// The step that speaks in one now. Not to be kept: whoever begins again speaks again.
     #[serde(skip)]
-    speaking: BTreeMap<String, StepId>,
-    /// How full that is, and how large its window.
-    #[serde(default)]
-    pub(crate) contexts: BTreeMap<String, (u64, u64)>,
+    speaking: BTreeMap<(String, BackendId), StepId>,
     pub(crate) questions: BTreeMap<QuestionId, Asked>,
     pub(crate) asked_so_far: u64,
     pub(crate) iteration: u64,
@@ -54,6 +51,9 @@ pub(crate) struct OpenStep {
     pub(crate) attempt: u32,
     pub(crate) agent: bool,
     pub(crate) conversation: Option<ConversationId>,
+    /// The backend that has it.
+    #[serde(default)]
+    pub(crate) backend: Option<BackendId>,
     /// Whether this attempt has got anywhere.
     pub(crate) progressed: bool,
 }
@@ -94,7 +94,6 @@ impl Default for Book {
             loops: Loops::default(),
             lanes: BTreeMap::new(),
             speaking: BTreeMap::new(),
-            contexts: BTreeMap::new(),
             questions: BTreeMap::new(),
             asked_so_far: 0,
             iteration: 0,
@@ -131,12 +130,14 @@ impl Book {
             Event::StepFinished { step, .. }
             | Event::StepFailed { step, .. }
             | Event::StepCancelled { step, .. } => self.learn_end(step),
-            Event::ConversationOpened { step, conversation, shared, .. } => {
+            Event::ConversationOpened { step, backend, conversation, shared, .. } => {
                 if *shared {
-                    self.lanes.insert(self.loops.lane(step).to_owned(), conversation.clone());
+                    let lane = self.lanes.entry(self.loops.lane(step).to_owned()).or_default();
+                    Shared::open(lane, backend, conversation);
                 }
                 if let Some(open) = self.open.get_mut(step) {
                     open.conversation = Some(conversation.clone());
+                    open.backend = Some(backend.clone());
                 }
             }
             Event::StepReported { step, report, .. } => self.learn_report(step, report),
@@ -169,7 +170,6 @@ impl Book {
             Event::SessionForked(_) => {
                 self.forked = true;
                 self.lanes.clear();
-                self.contexts.clear();
                 self.open.values_mut().for_each(|open| open.conversation = None);
             }
             Event::StepLost { .. }
@@ -185,15 +185,14 @@ impl Book {
 
     fn learn_start(&mut self, started: &Started) {
         if started.clears_context {
-            let lane = self.loops.lane(&started.step);
-            self.lanes.remove(lane);
-            self.contexts.remove(lane);
+            self.lanes.remove(self.loops.lane(&started.step));
         }
         // A step that is continued keeps its conversation until it is open again.
         let before = self.open.remove(&started.step).filter(|_| started.how == How::Continued);
         let open = OpenStep {
             attempt: started.attempt,
             agent: started.agent.is_some(),
+            backend: before.as_ref().and_then(|before| before.backend.clone()),
             conversation: before.and_then(|before| before.conversation),
             progressed: false,
         };
@@ -206,10 +205,7 @@ impl Book {
 
     fn learn_end(&mut self, step: &StepId) {
         self.open.remove(step);
-        let lane = self.loops.lane(step);
-        if self.speaking.get(lane) == Some(step) {
-            self.speaking.remove(lane);
-        }
+        self.speaking.retain(|_, speaker| speaker != step);
         self.questions.retain(|_, asked| asked.step != *step);
     }
 
@@ -225,8 +221,8 @@ impl Book {
         }
         if let Report::Spent(usage) = report {
             let known = usage.context_tokens.zip(usage.context_window);
-            if let Some(context) = known.filter(|_| self.is_shared(step)) {
-                self.contexts.insert(self.loops.lane(step).to_owned(), context);
+            if let (Some(context), Some(shared)) = (known, self.shared_by(step)) {
+                shared.context = Some(context);
             }
             self.spent.tokens += usage.input_tokens + usage.output_tokens;
             match usage.cost_usd {
@@ -236,21 +232,37 @@ impl Book {
         }
     }
 
-    /// The conversation a step's lane shares.
-    pub(crate) fn conversation(&self, step: &StepId) -> Option<&ConversationId> {
-        self.lanes.get(self.loops.lane(step))
+    /// The conversation a step's lane shares with a backend.
+    pub(crate) fn conversation(
+        &self,
+        step: &StepId,
+        backend: &BackendId,
+    ) -> Option<&ConversationId> {
+        let shared = self.lanes.get(self.loops.lane(step))?.get(backend)?;
+        Some(&shared.conversation)
     }
 
-    /// Lets a step speak in the conversation its lane shares, unless another one does.
-    pub(crate) fn may_speak(&mut self, step: &StepId) -> bool {
-        let lane = self.loops.lane(step).to_owned();
-        self.speaking.entry(lane).or_insert_with(|| step.clone()) == step
+    /// Of the conversations a step's lane shares, the one that fills most of its window, as far as
+    /// that is known: its backend, itself, and that part.
+    pub(crate) fn fullest(&self, step: &StepId) -> Option<(&BackendId, &ConversationId, f64)> {
+        let lane = self.lanes.get(self.loops.lane(step))?.iter();
+        let known =
+            lane.filter_map(|(id, shared)| Some((id, &shared.conversation, shared.full()?)));
+        known.max_by(|(_, _, one), (_, _, other)| one.total_cmp(other))
     }
 
-    /// Whether a step works in the conversation its lane shares.
-    fn is_shared(&self, step: &StepId) -> bool {
-        let own = self.open.get(step).and_then(|open| open.conversation.as_ref());
-        own.is_some() && own == self.conversation(step)
+    /// Lets a step speak in the conversation its lane shares with a backend, unless another one
+    /// does.
+    pub(crate) fn may_speak(&mut self, step: &StepId, backend: &BackendId) -> bool {
+        let place = (self.loops.lane(step).to_owned(), backend.clone());
+        self.speaking.entry(place).or_insert_with(|| step.clone()) == step
+    }
+
+    /// The conversation its lane shares, if a step works in one.
+    fn shared_by(&mut self, step: &StepId) -> Option<&mut Shared> {
+        let open = self.open.get(step)?;
+        let shared = self.lanes.get_mut(self.loops.lane(step))?.get_mut(open.backend.as_ref()?)?;
+        Some(shared).filter(|shared| Some(&shared.conversation) == open.conversation.as_ref())
     }
 
     /// The questions nobody has answered, oldest first.

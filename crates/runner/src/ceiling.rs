@@ -5,9 +5,7 @@ use atomic_graph::code;
 
 use crate::certificate::Basis;
 use crate::perform::Order;
-use crate::run::{Run, RunError};
-use crate::settings::Settings;
-use crate::stage::Stage;
+use crate::run::Run;
 use crate::timer::TimerKind;
 
 /// How many functions and conditions are still evaluated once a ceiling was met: enough for a
@@ -74,16 +72,4 @@ impl Run {
             self.exhaust(why.to_owned());
         }
     }
-}
-
-/// A ceiling in money holds only where it is known what is spent.
-pub(crate) fn refuse_blind_ceiling(stage: &Stage, settings: &Settings) -> Result<(), RunError> {
-    if settings.max_cost_usd.is_none() || stage.backend.reports_cost() {
-        return Ok(());
-    }
-    let backend = stage.backend.id();
-    Err(RunError::Refused(format!(
-        "{backend} does not report what its turns cost, so a ceiling in money cannot hold; \
-         use a ceiling in tokens or time instead"
-    )))
 }

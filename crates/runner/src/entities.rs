@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use atomic_backend::{Persona, ToolRule, ToolRules};
-use atomic_event::{AgentName, StepError};
+use atomic_event::{AgentName, BackendId, StepError};
 use atomic_registry::{Entity, Kind, Prompt, Scope, arguments, tools};
-use atomic_workflow::EntryKind;
+use atomic_workflow::{Entry, EntryKind};
 
 use crate::run::Run;
 
@@ -23,60 +23,48 @@ pub(crate) struct Script {
 
 impl Run {
     /// Who an agent is told to be.
-    pub(crate) fn persona(&self, name: &str) -> Result<Script, StepError> {
+    pub(crate) fn persona(&self, name: &str, on: &BackendId) -> Result<Script, StepError> {
         let entity = self.entity(Kind::Agent, name)?;
         let name = AgentName::from(entity.name.as_str());
-        let (prompt, model) = (self.prompt_of(entity)?, self.model_of(entity));
-        Ok(Script { name, prompt, model, tools: self.tools_of(entity) })
+        let (prompt, model) = (self.prompt_of(entity)?, model_of(entity, on));
+        Ok(Script { name, prompt, model, tools: tools_of(entity, on) })
     }
 
     /// What an agent is told to do by a skill or a command.
     pub(crate) fn entry(
         &self,
-        kind: EntryKind,
-        name: &str,
+        entry: &Entry,
         args: &str,
+        on: &BackendId,
     ) -> Result<Script, StepError> {
-        let kind = match kind {
+        let kind = match entry.kind {
             EntryKind::Skill => Kind::Skill,
             EntryKind::Command => Kind::Command,
         };
-        let entity = self.entity(kind, name)?;
+        let entity = self.entity(kind, &entry.name)?;
         arguments::require(entity, args).map_err(misconfigured)?;
         let mut prompt = arguments::filled(entity, &self.prompt_of(entity)?, args);
         if let Some(folder) = self.folder_of(entity)? {
             prompt = format!("The files this skill names are in {}\n\n{prompt}", folder.display());
         }
         let name = AgentName::from(entity.name.as_str());
-        let (model, tools) = (self.model_of(entity), self.tools_of(entity));
+        let (model, tools) = (model_of(entity, on), tools_of(entity, on));
         Ok(Script { name, prompt, model, tools })
     }
 
     /// Every agent there is, for one that may start others. One that cannot be read is not there.
-    pub(crate) fn helpers(&self) -> Vec<Persona> {
+    pub(crate) fn helpers(&self, on: &BackendId) -> Vec<Persona> {
         let agents = self.stage.registry.all().filter(|entity| entity.kind == Kind::Agent);
         let persona = |entity: &Entity| {
             Some(Persona {
                 name: entity.name.clone(),
                 description: entity.description.to_string(),
                 prompt: self.prompt_of(entity).ok()?,
-                tools: self.tools_of(entity),
-                model: self.model_of(entity),
+                tools: tools_of(entity, on),
+                model: model_of(entity, on),
             })
         };
         agents.filter(|entity| !entity.hidden).filter_map(persona).collect()
-    }
-
-    fn tools_of(&self, entity: &Entity) -> ToolRules {
-        let backend = self.stage.backend.id();
-        let rules = |names: &[String]| {
-            let named = names.iter().filter_map(|name| tools::on(backend.as_str(), name));
-            named.map(|(tool, uses)| ToolRule::new(&tool, uses)).collect()
-        };
-        ToolRules {
-            only: entity.tools.only.as_deref().map(rules),
-            without: rules(&entity.tools.without),
-        }
     }
 
     fn entity(&self, kind: Kind, name: &str) -> Result<&Entity, StepError> {
@@ -85,12 +73,6 @@ impl Run {
 
     fn prompt_of(&self, entity: &Entity) -> Result<String, StepError> {
         self.stage.registry.prompt(entity).map_err(misconfigured)
-    }
-
-    fn model_of(&self, entity: &Entity) -> Option<String> {
-        let backend = self.stage.backend.id();
-        let model = entity.model.as_ref()?.on(backend.as_str(), entity.origin.provider)?;
-        Some(model.to_owned())
     }
 
     /// Where the other files of a skill are, when it has any. An agent cannot look into this
@@ -133,6 +115,24 @@ impl Run {
         }
         Ok(())
     }
+}
+
+/// What an entity may use, as a backend calls it.
+fn tools_of(entity: &Entity, on: &BackendId) -> ToolRules {
+    let rules = |names: &[String]| {
+        let named = names.iter().filter_map(|name| tools::on(on.as_str(), name));
+        named.map(|(tool, uses)| ToolRule::new(&tool, uses)).collect()
+    };
+    ToolRules {
+        only: entity.tools.only.as_deref().map(rules),
+        without: rules(&entity.tools.without),
+    }
+}
+
+/// The model an entity wants on a backend.
+fn model_of(entity: &Entity, on: &BackendId) -> Option<String> {
+    let model = entity.model.as_ref()?.on(on.as_str(), entity.origin.provider)?;
+    Some(model.to_owned())
 }
 
 /// Whether there is something beside the skill's own file.

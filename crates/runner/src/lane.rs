@@ -1,8 +1,39 @@
 //! Lanes: which steps share a conversation.
 
-use atomic_event::{NodeId, StepId};
+use std::collections::BTreeMap;
+
+use atomic_event::{BackendId, ConversationId, NodeId, StepId};
 use atomic_graph::{Graph, Kind};
 use serde::{Deserialize, Serialize};
+
+/// A conversation that the steps of a lane share.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Shared {
+    pub(crate) conversation: ConversationId,
+    /// How full it is, and how large its window, once that is known.
+    pub(crate) context: Option<(u64, u64)>,
+}
+
+impl Shared {
+    /// Makes this the conversation that a lane shares with a backend.
+    pub(crate) fn open(
+        lane: &mut BTreeMap<BackendId, Self>,
+        backend: &BackendId,
+        conversation: &ConversationId,
+    ) {
+        let known = lane.get(backend).is_some_and(|known| known.conversation == *conversation);
+        if !known {
+            let shared = Self { conversation: conversation.clone(), context: None };
+            lane.insert(backend.clone(), shared);
+        }
+    }
+
+    /// Which part of its window it fills.
+    pub(crate) fn full(&self) -> Option<f64> {
+        let (used, window) = self.context?;
+        (window > 0).then(|| used as f64 / window as f64)
+    }
+}
 
 /// The graph a step belongs to, empty for the outermost.
 pub(crate) fn scope(step: &StepId) -> &str {

@@ -6,6 +6,7 @@
 //!
 //! Start reading at [`Run::drive`]; `record.rs` is the heart of it.
 
+mod backends;
 mod begin;
 mod book;
 mod ceiling;
@@ -31,6 +32,7 @@ mod task_file;
 mod timer;
 
 pub use atomic_backend::Inherit;
+pub use backends::{MakeBackend, OtherBackends};
 pub use certificate::{planned, refuse_too_many};
 pub use fork::{Fork, ForkRequest, ForkTools, SetKey, fork};
 pub use front::{Show, Shown};

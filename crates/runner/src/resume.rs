@@ -12,6 +12,7 @@ use atomic_session::Session;
 use atomic_workflow::Workflow;
 use serde_json::Value;
 
+use crate::backends::refuse_unusable;
 use crate::book::Book;
 use crate::certificate::Basis;
 use crate::front::Show;
@@ -77,7 +78,7 @@ impl Run {
         let mut settings = past.settings;
         let before = settings.clone();
         adjust(&mut settings);
-        crate::ceiling::refuse_blind_ceiling(&stage, &settings)?;
+        refuse_unusable(&stage, &workflow.graph, settings.max_cost_usd.is_some())?;
 
         let backend = stage.backend.id();
         let matter = Matter { created: past.created, settings, workflow, machine: past.machine };

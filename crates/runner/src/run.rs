@@ -15,8 +15,9 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 
+use crate::backends::refuse_unusable;
 use crate::book::Book;
-use crate::ceiling::{Ceilings, refuse_blind_ceiling};
+use crate::ceiling::Ceilings;
 use crate::certificate::{Basis, certificate, refuse_too_many};
 use crate::front::{Front, Show, front};
 use crate::perform::{Crew, Message, Order};
@@ -138,8 +139,8 @@ impl Run {
         modes: &[StreamMode],
     ) -> Result<(Self, Show), RunError> {
         let StartRequest { workflow, prompt, workspace, model, settings } = request;
-        refuse_blind_ceiling(&stage, &settings)?;
         let program = compile(&workflow)?;
+        refuse_unusable(&stage, &workflow.graph, settings.max_cost_usd.is_some())?;
         let session = SessionId::from(uuid::Uuid::new_v4().to_string());
         let launch = launch(&prompt, session.as_str(), &settings);
         let graph = serde_json::to_value(&workflow.graph).unwrap_or_default();
@@ -240,7 +241,7 @@ impl Run {
         let outcome = self.carry_on(&mut intents).await;
         // After an error there may still be somebody at work.
         self.stop_all().await;
-        self.stage.backend.end_resting().await;
+        self.stage.end_resting().await;
         let outcome = outcome?;
         self.project_all()?;
         let (session, dir) = (self.created.session.clone(), self.session.dir().to_owned());

@@ -77,7 +77,7 @@ impl Default for Settings {
 
 impl Settings {
     /// What agents take over now: until the project is trusted, nothing.
-    pub(crate) fn inherited(&self) -> Inherit {
+    pub fn inherited(&self) -> Inherit {
         if self.program.trusted { self.inherit } else { Inherit::None }
     }
 }

@@ -10,6 +10,8 @@ use atomic_registry::Registry;
 use atomic_session::{Disk, Index};
 use jiff::Timestamp;
 
+use crate::backends::OtherBackends;
+
 /// Says what time it is.
 pub trait Clock: Send + Sync {
     /// Now.
@@ -33,8 +35,10 @@ pub struct Stage {
     pub disk: Arc<dyn Disk>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
-    /// Who does the work.
+    /// Who does the work, unless a node names another.
     pub backend: Arc<dyn Backend>,
+    /// Those that nodes can name.
+    pub others: OtherBackends,
     /// What stands between us and every process.
     pub guard: Guard,
     /// The agents, skills and commands a workflow can name.

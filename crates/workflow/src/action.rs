@@ -1,7 +1,7 @@
 //! What a node is to do, as data. A new kind of action is a new variant here and one arm in the
 //! runner.
 
-use atomic_event::{AgentName, Question};
+use atomic_event::{AgentName, BackendId, Question};
 use atomic_graph::{FunctionId, Node};
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +37,9 @@ pub enum Action {
 pub struct AgentAction {
     /// The persona.
     pub agent: AgentName,
+    /// The backend it runs on; otherwise the run's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<BackendId>,
     /// The persona's own instructions, when it is not one that is looked up by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
@@ -67,6 +70,7 @@ impl AgentAction {
     pub fn new(agent: impl Into<AgentName>, prompt: Text) -> Self {
         Self {
             agent: agent.into(),
+            backend: None,
             instructions: None,
             prompt,
             parse: None,
@@ -97,6 +101,9 @@ pub struct Entry {
     pub kind: EntryKind,
     /// Its name.
     pub name: String,
+    /// The backend it runs on; otherwise the run's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<BackendId>,
     /// What it is given.
     pub args: Text,
     /// Makes the changes to the state out of the output.
@@ -218,6 +225,21 @@ impl Action {
     /// Whether every attempt launches an agent.
     pub fn is_launch(&self) -> bool {
         matches!(self, Self::Agent(_) | Self::Entry(_))
+    }
+
+    /// The backend it names.
+    pub fn backend(&self) -> Option<&BackendId> {
+        match self {
+            Self::Agent(agent) => agent.backend.as_ref(),
+            Self::Entry(entry) => entry.backend.as_ref(),
+            Self::Function { .. }
+            | Self::Shell(_)
+            | Self::Gates(_)
+            | Self::Ask(_)
+            | Self::ClearContext
+            | Self::ContextMonitor(_)
+            | Self::TaskFile(_) => None,
+        }
     }
 
     /// A node that does this.

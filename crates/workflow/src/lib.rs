@@ -7,6 +7,7 @@
 extern crate self as atomic_workflow;
 
 mod action;
+mod backends;
 pub mod build;
 pub mod builtin;
 mod capabilities;
@@ -27,6 +28,7 @@ pub use action::{
     TaskFile, TaskFileOp, Text, Tree,
 };
 pub use atomic_event::Source;
+pub use backends::{BACKENDS, Launcher, backend_called, launchers};
 pub use capabilities::Capabilities;
 pub use function::{Call, Function, Functions, HoldsFn, ParseFn, Paths, StepFn, TextFn, ValueFn};
 pub use json::find_json;

@@ -28,21 +28,28 @@ struct Program {
     version: &'static str,
     /// The executable, in the folder of its package.
     file: &'static str,
+    /// What ends the names of its packages, of which npm installs the one for this machine.
+    platforms: &'static [&'static str],
 }
 
-/// Every program; `package.json` has each of them for each of [`PLATFORMS`].
+/// Every program; `package.json` has each of them for each of its platforms.
 const PROGRAMS: &[Program] = &[
-    Program { name: "claude", version: "2.1.197", file: "claude" },
-    Program { name: "claude", version: "2.1.325", file: "claude" },
+    Program { name: "claude", version: "2.1.197", file: "claude", platforms: LINUX },
+    Program { name: "claude", version: "2.1.325", file: "claude", platforms: LINUX },
+    Program {
+        name: "opencode",
+        version: "1.18.33",
+        file: "bin/opencode",
+        platforms: &["linux-x64"],
+    },
 ];
+
+const LINUX: &[&str] = &["linux-x64", "linux-arm64", "linux-x64-musl", "linux-arm64-musl"];
 
 /// The versions of a program.
 pub(super) fn versions(name: &str) -> impl Iterator<Item = &'static str> {
     PROGRAMS.iter().filter(move |program| program.name == name).map(|program| program.version)
 }
-
-/// What ends the name of a package, of which npm installs the one for this machine.
-const PLATFORMS: &[&str] = &["linux-x64", "linux-arm64", "linux-x64-musl", "linux-arm64-musl"];
 
 const PACKAGES: &str = include_str!("../../agents/package.json");
 const PACKAGE_LOCK: &str = include_str!("../../agents/package-lock.json");
@@ -127,7 +134,7 @@ impl Program {
     fn link(&self, folder: &Path) -> Result<(), String> {
         let own = self.folder();
         let mut packages =
-            PLATFORMS.iter().map(|platform| format!("node_modules/{own}-{platform}"));
+            self.platforms.iter().map(|platform| format!("node_modules/{own}-{platform}"));
         // npm passes over an optional package that it cannot fetch, without failing.
         let Some(package) = packages.find(|package| folder.join(package).is_dir()) else {
             return Err(format!(
@@ -135,7 +142,7 @@ impl Program {
                  none: there are those for {}",
                 consts::OS,
                 consts::ARCH,
-                PLATFORMS.join(", ")
+                self.platforms.join(", ")
             ));
         };
         symlink(package, folder.join(&own)).map_err(|e| format!("cannot link {own}: {e}"))
@@ -198,13 +205,13 @@ mod tests {
 
     use serde_json::Value;
 
-    use super::{PACKAGE_LOCK, PACKAGES, PLATFORMS, PROGRAMS, ask_version};
+    use super::{PACKAGE_LOCK, PACKAGES, PROGRAMS, ask_version};
 
     #[test]
     fn the_packages_are_the_programs_on_every_platform_at_their_versions() {
         let mut expected = BTreeMap::new();
         for program in PROGRAMS {
-            for platform in PLATFORMS {
+            for platform in program.platforms {
                 expected.insert(format!("{}-{platform}", program.folder()), program.version);
             }
         }

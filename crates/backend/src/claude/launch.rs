@@ -1,6 +1,5 @@
 //! How the program is started: its arguments, its environment, and the first thing it is told.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,6 +8,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::OnceCell;
 
 use crate::guard::Job;
+use crate::version::Version;
 use crate::{Inherit, OpenRequest, Persona, ToolRules};
 
 /// The oldest version that was tried.
@@ -30,29 +30,6 @@ const SERVERS: &str = "mcp__";
 /// What reaches beyond the turn: other conversations of the user, and times after its end.
 const BEYOND_THE_TURN: [&str; 6] =
     ["ListAgents", "SendMessage", "ScheduleWakeup", "CronCreate", "CronDelete", "CronList"];
-
-/// A version of the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Version(u64, u64, u64);
-
-impl Version {
-    /// Reads `2.1.325 (Claude Code)`.
-    pub(super) fn read(text: &str) -> Option<Self> {
-        let first = text.split_whitespace().next()?;
-        let mut numbers = first.split('.').map(|part| {
-            let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
-            digits.parse().ok()
-        });
-        let mut next = || numbers.next().flatten();
-        Some(Self(next()?, next()?, next()?))
-    }
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}", self.0, self.1, self.2)
-    }
-}
 
 /// One start of the program.
 #[derive(Clone, Debug)]
@@ -246,20 +223,4 @@ fn helper(persona: &Persona) -> Value {
 
 fn is_file(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|about| about.is_file())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Version;
-
-    #[test]
-    fn versions_are_read_and_compared() {
-        let read = |text| Version::read(text).map(|version| version.to_string());
-        assert_eq!(read("2.1.325 (Claude Code)\n").as_deref(), Some("2.1.325"));
-        assert_eq!(read("2.1.9-beta.1 (Claude Code)").as_deref(), Some("2.1.9"));
-        assert_eq!(read("claude"), None);
-        assert_eq!(read(""), None);
-        assert!(Version::read("2.1.1000") > Version::read("2.1.325"));
-        assert!(Version::read("2.1.99") < Version::read("2.1.197"));
-    }
 }

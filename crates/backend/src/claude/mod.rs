@@ -4,13 +4,13 @@
 //! `wire` has the program's messages, `decode` turns them into ours without IO, `launch` says how
 //! the program is started, `conversation` owns it.
 
+mod about;
 mod account;
 mod conversation;
 mod decode;
 mod desk;
 mod launch;
 mod list;
-mod process;
 mod trouble;
 mod wire;
 
@@ -25,11 +25,15 @@ use serde_json::{Value, json};
 use tokio::sync::{OnceCell, Semaphore, mpsc, oneshot};
 
 use crate::guard::{Guard, Job};
+use crate::version::Version;
 use crate::words::shorten;
-use crate::{Backend, BackendError, BoxFuture, Conversation, ModelOffer, OpenRequest, Place, Turn};
+use crate::{
+    Backend, BackendError, BoxFuture, Conversation, ModelOffer, OpenRequest, Place, ServerState,
+    Turn,
+};
 use conversation::{Command, Shared, SharedId, Talk, misused};
 use desk::Desk;
-use launch::{Launch, OLDEST, Version};
+use launch::{Launch, OLDEST};
 
 /// The name of this backend, in every output.
 const ID: &str = "claude";
@@ -62,6 +66,16 @@ pub struct ClaudeBackend {
     shared: Shared,
     version: Arc<OnceCell<Version>>,
     desk: Arc<Desk>,
+}
+
+/// The oldest version that works, when this one is older still.
+pub fn needed_instead_of(version: &str) -> Option<String> {
+    Version::read(version).filter(|version| *version < OLDEST).map(|_| OLDEST.to_string())
+}
+
+/// Whether the program works unasked for the current user, on a machine that is a sandbox or not.
+pub fn works_unasked(sandbox: bool) -> bool {
+    sandbox || !rustix::process::geteuid().is_root()
 }
 
 /// Whom to tell what is wanted, and what the program said when it was ready.
@@ -171,7 +185,7 @@ impl ClaudeBackend {
 
     /// Root is refused by the program itself, in words that do not help.
     fn refuse_root(&self) -> Result<(), BackendError> {
-        if self.config.sandbox || !rustix::process::geteuid().is_root() {
+        if works_unasked(self.config.sandbox) {
             return Ok(());
         }
         Err(BackendError::Misconfigured(
@@ -206,6 +220,11 @@ fn same_kind(one: &OpenRequest, other: &OpenRequest) -> bool {
     kind(one) == kind(other)
 }
 
+/// A conversation in which nothing is said: the program is only asked about itself.
+fn asked_in(Place { workspace, inherit }: Place) -> OpenRequest {
+    OpenRequest { inherit, ..OpenRequest::new("nobody", workspace, String::new()) }
+}
+
 impl Backend for ClaudeBackend {
     fn id(&self) -> BackendId {
         BackendId::from(ID)
@@ -224,12 +243,26 @@ impl Backend for ClaudeBackend {
 
     fn models(&self, place: Place) -> BoxFuture<'_, Result<Vec<ModelOffer>, BackendError>> {
         Box::pin(async move {
-            let mut request = OpenRequest::new("models", place.workspace, String::new());
-            request.inherit = place.inherit;
+            let mut request = asked_in(place);
+            // No tool of theirs is used, so no MCP server is started.
+            request.tools.only = Some(vec![]);
             let conversation = self.begin(request).await?;
-            let offers = offers(&conversation.ready);
+            let is_logged_out = about::is_logged_out(&conversation.ready);
+            let offers = about::offers(&conversation.ready);
             conversation.end().await;
+            if is_logged_out {
+                return Err(BackendError::LoginNeeded { backend: self.id() });
+            }
             Ok(offers)
+        })
+    }
+
+    fn servers(&self, place: Place) -> BoxFuture<'_, Result<Vec<ServerState>, BackendError>> {
+        Box::pin(async move {
+            let conversation = self.begin(asked_in(place)).await?;
+            let servers = about::settled(&conversation).await;
+            conversation.end().await;
+            servers
         })
     }
 
@@ -242,19 +275,6 @@ impl Backend for ClaudeBackend {
             }
         })
     }
-}
-
-/// The models the program says it has.
-fn offers(ready: &Value) -> Vec<ModelOffer> {
-    let models = ready.get("models").and_then(Value::as_array).into_iter().flatten();
-    let text = |model: &Value, key: &str| {
-        model.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
-    };
-    let offer = |model: &Value| ModelOffer {
-        name: text(model, "value"),
-        about: text(model, "description"),
-    };
-    models.map(offer).filter(|offer| !offer.name.is_empty()).collect()
 }
 
 /// A conversation that somebody holds.

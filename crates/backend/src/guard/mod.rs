@@ -29,6 +29,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time;
 
 pub use keeper::run_if_asked;
+pub(crate) use survivors::end_marked;
 pub use survivors::end_survivors;
 
 /// What makes our binary play the guard, as its first argument.
@@ -239,7 +240,7 @@ impl Guarded {
             return Ok(status);
         }
         let marker = self.marker.clone();
-        tokio::task::spawn_blocking(move || survivors::end_marked(&marker))
+        tokio::task::spawn_blocking(move || end_marked(&marker))
             .await
             .map_err(io::Error::other)??;
         let program = &self.program;

@@ -30,7 +30,7 @@ pub fn end_survivors(run: &str) -> io::Result<usize> {
 }
 
 /// The same for one attempt of one step.
-pub(super) fn end_marked(marker: &str) -> io::Result<usize> {
+pub(crate) fn end_marked(marker: &str) -> io::Result<usize> {
     let wanted = format!("{STEP_VARIABLE}={marker}");
     end_where(|variable| variable == wanted.as_bytes())
 }

@@ -183,3 +183,83 @@ fn a_prohibition_of_some_uses_says_which() {
     let refused = no_push.refusal("Bash", &shell("git push"), Path::new("/p"));
     assert_eq!(refused.as_deref(), Some("this agent may not use Bash as git push:*"));
 }
+
+/// The programs call the same things by different keys.
+#[test]
+fn rules_hold_on_the_inputs_of_every_program() {
+    let some = rules(&["edit(src/**)", "read(*.md)", "skill(review)", "bash(git:*)", "x(a)"], &[]);
+    let none = rules(&[], &["edit(src/**)", "read(*.env)", "skill(review)", "bash(git:*)"]);
+    let table = [
+        ("edit", json!({"filePath": "/p/src/a.rs"}), true, false),
+        ("edit", json!({"filePath": "src/a.rs", "oldString": "/etc/x"}), true, false),
+        ("edit", json!({"filePath": "lib/a.rs"}), false, true),
+        ("edit", json!({"filePath": "src/a.rs", "path": "/etc/a"}), false, false),
+        ("edit", json!({"path": "src/a.rs", "old_str": "a"}), true, false),
+        ("edit", json!({"filePath": null, "path": "src/a.rs"}), true, false),
+        ("edit", json!({"filePath": ["src/a.rs"], "path": "src/a.rs"}), false, false),
+        ("edit", json!({"filePath": 1}), false, false),
+        ("edit", json!("src/a.rs"), false, false),
+        ("read", json!({"filePath": "docs/x.md"}), true, true),
+        ("read", json!({"filePath": "deep/down/.env"}), false, false),
+        ("read", json!({"filePath": "prod.env"}), false, false),
+        ("skill", json!({"name": "review"}), true, false),
+        ("skill", json!({"name": "deploy"}), false, true),
+        ("skill", json!({"skill": "review"}), true, false),
+        ("Skill", json!({"skill": "review", "name": "deploy"}), false, false),
+        ("skill", json!({"name": ["review"]}), false, false),
+        ("bash", json!({"command": "git log", "workdir": "/p"}), true, false),
+        ("bash", json!({"command": ["git", "log"]}), false, false),
+        // Elsewhere a name may be anything.
+        ("x", json!({"name": "a"}), false, true),
+    ];
+    for (tool, input, by_list, by_prohibition) in table {
+        let is_allowed = |rules: &ToolRules| rules.refusal(tool, &input, Path::new("/p")).is_none();
+        let found = (is_allowed(&some), is_allowed(&none));
+        assert_eq!(found, (by_list, by_prohibition), "{tool} {input}");
+    }
+}
+
+#[test]
+fn a_patch_is_about_every_file_it_names() {
+    let some = rules(&["apply_patch(src/**)"], &[]);
+    let none = rules(&[], &["apply_patch(secret/**)"]);
+    let table = [
+        ("*** Add File: src/a\n+x", true, true),
+        ("*** Update File: src/a\n@@\n-x\n+y", true, true),
+        ("*** Delete File: /p/src/a", true, true),
+        ("*** Delete File: src/a\n*** Add File: src/b\n+x", true, true),
+        ("*** Update File: src/a\n*** Move to: src/b\n@@\n-x\n+y\n*** End of File", true, true),
+        ("*** Update File:src/a\r\n@@\r\n-x\r\n", true, true),
+        // What is added to a file is no header.
+        ("*** Update File: src/a\n@@\n+*** Delete File: secret/x", true, true),
+        ("*** Add File: src/a\n+x\n*** Delete File: lib/b", false, true),
+        ("*** Add File: src/a\n+x\n*** Delete File: secret/b", false, false),
+        ("*** Update File: src/a\n*** Move to: secret/b", false, false),
+        ("*** Update File: secret/a\n*** Move to: src/b", false, false),
+        ("*** Update File: src/../secret/a", false, false),
+        // A program may be less strict about where a header begins.
+        ("*** Add File: src/a\n  *** Delete File: secret/b", false, false),
+        ("***Delete File: secret/b", false, false),
+        ("*** Add File: src/a:secret/b", false, false),
+        ("*** Add File: \u{feff}secret/b", false, false),
+        ("*** Add File: src/a\r*** Delete File: secret/b", false, false),
+        ("*** Add File: ~/x", false, false),
+        ("*** Add File:", false, false),
+        ("*** Rename File: src/a", false, false),
+        ("", false, false),
+    ];
+    for (body, by_list, by_prohibition) in table {
+        let input = json!({ "patchText": format!("*** Begin Patch\n{body}\n*** End Patch") });
+        let is_allowed =
+            |rules: &ToolRules| rules.refusal("apply_patch", &input, Path::new("/p")).is_none();
+        let found = (is_allowed(&some), is_allowed(&none));
+        assert_eq!(found, (by_list, by_prohibition), "{body:?}");
+    }
+    let odd =
+        [json!({}), json!({"patchText": 1}), json!({"patchText": "--- a/src/x\n+++ b/src/x"})];
+    for input in odd {
+        for rules in [&some, &none] {
+            assert!(rules.refusal("apply_patch", &input, Path::new("/p")).is_some(), "{input}");
+        }
+    }
+}

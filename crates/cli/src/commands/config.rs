@@ -53,15 +53,8 @@ fn list(project: &Path, as_json: bool) -> Result<(), Failure> {
     let rows = SETTINGS.iter().map(|setting| row(setting, &values));
     let rows: Vec<[String; 3]> =
         rows.map(|row| row.map(|column| paint::printable(&column))).collect();
-    let width = |column: usize| {
-        rows.iter().map(|row| console::measure_text_width(&row[column])).max().unwrap_or(0)
-    };
-    let widths = [width(0), width(1)];
-    let padded = |text: &str, width: usize| {
-        console::pad_str(text, width, console::Alignment::Left, None).into_owned()
-    };
-    for [key, value, origin] in &rows {
-        paint::line(&format!("{}  {}  {origin}", padded(key, widths[0]), padded(value, widths[1])));
+    for line in paint::aligned(&rows) {
+        paint::line(&line);
     }
     Ok(())
 }

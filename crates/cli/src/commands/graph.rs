@@ -6,10 +6,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use atomic_event::{Envelope, Event, Moment, StepId, Timer};
-use atomic_graph::Graph;
 use atomic_graph::draw::{Overlay, Role, Status, TreeLine, dot, mermaid, svg, tree};
+use atomic_graph::{Graph, Kind};
 use atomic_session::Session;
+use atomic_workflow::Action;
 use console::Style;
+use serde::Deserialize as _;
 
 use super::resume::first_fact;
 use crate::args::{Format, GraphArgs};
@@ -18,7 +20,8 @@ use crate::failure::Failure;
 use crate::{paint, stage};
 
 pub(crate) fn graph(args: &GraphArgs) -> Result<ExitCode, Failure> {
-    let (graph, overlay) = drawn(&args.what)?;
+    let (mut graph, overlay) = drawn(&args.what)?;
+    tell_backends(&mut graph);
     let picture = match args.format {
         Format::Mermaid => mermaid(&graph, &overlay),
         Format::Dot => dot(&graph, &overlay),
@@ -57,6 +60,22 @@ fn drawn(text: &str) -> Result<(Graph, Overlay), Failure> {
         Failure::Failed(format!("the graph of the session cannot be read: {error}"))
     })?;
     Ok((graph, overlay(&dir)?))
+}
+
+/// Has nodes say which backend they name. What a node does is not the engine's to read, so its
+/// pictures do not know.
+fn tell_backends(graph: &mut Graph) {
+    for node in &mut graph.nodes {
+        if let Kind::Work { action, launch: true, .. } = &node.kind
+            && let Ok(action) = Action::deserialize(action)
+            && let Some(backend) = action.backend()
+        {
+            let description = node.description.iter().cloned();
+            let all: Vec<String> = description.chain([format!("on {backend}")]).collect();
+            node.description = Some(all.join(" · "));
+        }
+        node.inner_mut().into_iter().for_each(tell_backends);
+    }
 }
 
 /// How every step of a session stands, and how long it took.

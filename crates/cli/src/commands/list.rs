@@ -61,7 +61,7 @@ fn table(catalog: &Catalog, names: &Names, wanted: &[&Named]) -> Vec<String> {
         let line = format!(
             "  {}  {}  {origin}",
             pad_str(&label(named), width, Alignment::Left, None),
-            paint::printable(&one_line(&named.description)),
+            paint::printable(&paint::one_line(&named.description)),
         );
         lines.push(match columns {
             Some(columns) => shortened(&line, &origin.to_string(), columns),
@@ -69,10 +69,6 @@ fn table(catalog: &Catalog, names: &Names, wanted: &[&Named]) -> Vec<String> {
         });
     }
     lines
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A line that fits, with its end in sight.

@@ -1,13 +1,15 @@
 //! `atomic run`: start a workflow and see it through.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use atomic_event::Intent;
+use atomic_event::{BackendId, Intent};
+use atomic_graph::Graph;
 use atomic_runner::{Ended, Run, Settings, Show, StartRequest, read_prompt};
-use atomic_workflow::Workflow;
 use atomic_workflow::descriptor::author_words;
+use atomic_workflow::{Workflow, launchers};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::SendTimeoutError;
@@ -50,8 +52,22 @@ fn plan(workflow: &Workflow, prompt: &str, settings: &Settings) -> Result<ExitCo
     let certificate = atomic_runner::planned(workflow, prompt, settings)?;
     let text = author_words(&certificate.to_string()).replace("`maxLaunches`", "--max-launches");
     paint::line(&paint::printable(text.trim_end()));
+    for (backend, nodes) in named_backends(&workflow.graph) {
+        paint::line(&paint::printable(&format!("On {backend}: {}", nodes.join(", "))));
+    }
     atomic_runner::refuse_too_many(&certificate, settings.max_launches)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The backends that nodes name, each with those nodes.
+fn named_backends(graph: &Graph) -> BTreeMap<BackendId, Vec<String>> {
+    let mut named: BTreeMap<BackendId, Vec<String>> = BTreeMap::new();
+    for launcher in launchers(graph) {
+        if let Some(backend) = &launcher.backend {
+            named.entry(backend.clone()).or_default().push(launcher.to_string());
+        }
+    }
+    named
 }
 
 /// Starts a run and carries it to its end, showing what happens and passing on what the user wants.

@@ -168,7 +168,8 @@ fn describe_start(started: &Started) -> String {
     if started.workspace.is_none() {
         return String::new();
     }
-    format!("{}: {description}{how}", name(&started.step))
+    let on = started.backend.as_ref().map_or_else(String::new, |id| format!(" (on {id})"));
+    format!("{}: {description}{on}{how}", name(&started.step))
 }
 
 /// `#4 worker#2`: the item of the fan, the node, and which visit to it.

@@ -22,7 +22,8 @@ fn program(folder: &Path, name: &str, lines: &str) -> PathBuf {
 /// `atomic doctor` that finds programs in the test's own folder `bin` and nowhere else.
 fn doctor(env: &TestEnv, more: &[&str]) -> Command {
     let mut command = env.atomic(["doctor"].iter().chain(more));
-    command.env("PATH", env.outside("bin"));
+    // What is said to root is not said to everybody.
+    command.env("PATH", env.outside("bin")).env("ATOMIC_SANDBOX", "true");
     command
 }
 
@@ -212,7 +213,7 @@ fn programs_are_asked_side_by_side() {
     }
     let ran = ran(doctor(&env, &[]));
     for name in names {
-        assert!(ran.stdout.contains(&format!("ok: {name} 1.2.3, ")), "{}", ran.stdout);
+        assert!(ran.stdout.contains(&format!(": {name} 1.2.3, ")), "{}", ran.stdout);
     }
 }
 
@@ -319,7 +320,8 @@ fn every_remark_is_a_line_of_json() {
         remarks.iter().find(fits).unwrap_or_else(|| panic!("{part}: {remarks:?}"))
     };
     assert_eq!(told("ok", "claude 2.1.325")["check"], "Agent programs");
-    assert_eq!(told("note", "copilot")["remedy"], "install it: npm install -g @github/copilot");
+    assert_eq!(told("note", "copilot is not installed")["remedy"], "", "nobody needs it");
+    assert_eq!(told("ok", "claude would be used")["check"], "Backend");
     assert_eq!(told("warning", "raed")["remedy"], "did you mean `read`?");
     assert_eq!(told("problem", "x.txt")["check"], "Commands, skills and agents");
     // For people, nothing in a name acts on the terminal.
@@ -344,4 +346,71 @@ fn a_terminal_gets_marks() {
     for said in ["✓", "\u{1b}[1mAgent programs\u{1b}[0m", "claude 2.1.325"] {
         assert!(ran.stdout.contains(said), "{said}: {}", ran.stdout);
     }
+}
+
+/// Which program does the work, and who says so.
+#[test]
+fn the_program_that_would_be_used_is_told_with_the_reason() {
+    let env = with("echo 2.1.325");
+    let backend = |env: &TestEnv| {
+        let ran = ran(doctor(env, &[]));
+        let (_, rest) = ran.stdout.split_once("\nBackend\n").unwrap();
+        let (section, _) = rest.split_once("\n\n").unwrap();
+        let root = env.outside("").display().to_string();
+        (ran.code, section.replace(&root, "ROOT/"))
+    };
+    let first = "  ok: claude would be used: the first that is installed".to_owned();
+    assert_eq!(backend(&env), (Some(0), first));
+    write(&env, ".atomic/settings.json", "{ \"backend\": \"claude\" }");
+    let chosen = "  ok: claude would be used: project ROOT/work/.atomic/settings.json:1".to_owned();
+    assert_eq!(backend(&env), (Some(0), chosen));
+    fs::remove_file(env.outside("bin/claude")).unwrap();
+    let (code, said) = backend(&env);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.starts_with("  problem: claude is to be used (project "), "{said}");
+    assert!(said.contains("and not installed\n    help: install it: npm install -g"), "{said}");
+    write(&env, ".atomic/settings.json", "{ \"script\": \"turns.toml\" }");
+    let script = "  ok: script would be used: project ROOT/work/.atomic/settings.json:1".to_owned();
+    assert_eq!(backend(&env), (Some(0), script));
+}
+
+#[test]
+fn a_program_that_is_too_old_is_told_with_what_is_needed() {
+    let env = with("echo '2.1.196 (Claude Code)'");
+    let ran = ran(doctor(&env, &[]));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let said = lines_about(&ran.stdout, "2.1.196").join("\n");
+    assert!(said.starts_with("warning: claude 2.1.196, "), "{said}");
+    assert!(said.ends_with("is too old; 2.1.197 or later is needed"), "{said}");
+}
+
+#[test]
+fn servers_of_a_project_are_told_until_it_is_trusted() {
+    let env = with("echo 2.1.325");
+    let note = "note: .mcp.json: its MCP servers are not started, the project is not trusted";
+    let told = |settings: &str| {
+        fs::create_dir_all(env.outside("home/.atomic")).unwrap();
+        fs::write(env.outside("home/.atomic/settings.json"), settings).unwrap();
+        let ran = ran(doctor(&env, &[]));
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        lines_about(&ran.stdout, ".mcp.json: ").contains(&note)
+    };
+    assert!(!told("{}"), "there is none");
+    write(&env, ".mcp.json", "{}");
+    assert!(!told("{}"), "there is none in it");
+    write(&env, ".mcp.json", "{ \"mcpServers\": { \"a\": { \"command\": \"a\" } } }");
+    assert!(told("{}"));
+    assert!(!told("{ \"trust\": true }"));
+}
+
+#[test]
+fn root_is_told_that_it_has_to_say_more() {
+    let env = with("echo 2.1.325");
+    let mut command = doctor(&env, &[]);
+    command.env_remove("ATOMIC_SANDBOX");
+    let ran = ran(command);
+    let user = Command::new("id").arg("-u").output().unwrap();
+    let is_root = user.stdout == b"0\n";
+    let is_told = ran.stdout.contains("warning: claude does not work unasked for root");
+    assert_eq!((ran.code, is_told), (Some(0), is_root), "{}", ran.stdout);
 }

@@ -7,6 +7,7 @@
 )]
 
 mod agents;
+mod backends;
 mod ceilings;
 mod crash;
 mod crash_case;
@@ -18,6 +19,7 @@ mod doctor;
 mod engine;
 mod engine_agents;
 mod engine_asking;
+mod engine_backends;
 mod engine_ceilings;
 mod engine_check;
 mod engine_crash;

@@ -1,6 +1,7 @@
 //! The real Claude Code, driven by the real binary, with a scripted model.
 
 mod demo_model;
+mod lists;
 
 use std::process::Command;
 use std::time::Duration;

@@ -10,7 +10,7 @@ use crate::scene::Scene;
 #[test]
 fn help_texts() {
     let env = TestEnv::new();
-    let verbs: [&[&str]; 21] = [
+    let verbs: [&[&str]; 23] = [
         &[],
         &["demo"],
         &["run"],
@@ -23,6 +23,8 @@ fn help_texts() {
         &["doctor"],
         &["list"],
         &["show"],
+        &["models"],
+        &["mcp"],
         &["sessions"],
         &["sessions", "list"],
         &["sessions", "show"],

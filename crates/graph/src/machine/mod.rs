@@ -262,6 +262,12 @@ impl Machine {
         }
     }
 
+    /// The model that the node of a step names itself.
+    pub fn own_model(&self, step: &StepId) -> Option<&str> {
+        let own = self.node(step)?.model.as_deref();
+        own.filter(|model| !model.eq_ignore_ascii_case(INHERIT))
+    }
+
     /// The steps that were started and have not come back, with their attempts.
     pub fn running(&self) -> Vec<(StepId, u32)> {
         let live = |(step, place): (&StepId, &Place)| {

@@ -2,6 +2,7 @@
 //! variables, `atomic config`, `atomic init` and `docs/settings.md` are made from this.
 
 use super::value::Kind;
+use crate::programs::{AGENT_PROGRAMS, BACKENDS};
 
 /// Something that can be set: by a key of a settings file, a variable, or a flag.
 #[derive(Debug)]
@@ -52,12 +53,9 @@ pub static BACKEND: Setting = Setting {
     key: "backend",
     variable: "ATOMIC_BACKEND",
     flag: "backend",
-    kind: Kind::Choice(&[
-        ("claude", "Claude Code"),
-        ("script", "Plays canned turns from a file: no model, no account"),
-    ]),
+    kind: Kind::Choice(&BACKENDS),
     preset: Preset::Words("`script` when a script is given, else the first that is installed"),
-    example: "claude",
+    example: AGENT_PROGRAMS[0].name,
     meaning: "The agent program that does the work",
     only_at_start: true,
     users_word: false,
@@ -259,7 +257,9 @@ pub static INHERIT: Setting = Setting {
         ("project", "The project's settings, hooks, MCP servers and rules, nothing of the user's"),
         ("none", "Nothing"),
     ]),
-    preset: Preset::Words("project, for `-p` all; none in a folder that is not trusted"),
+    preset: Preset::Words(
+        "project; for `-p`, `models` and `mcp` all; none in a folder that is not trusted",
+    ),
     example: "none",
     meaning: "What agents take over from the settings of their program",
     only_at_start: false,
@@ -364,6 +364,11 @@ pub static VARIABLES: &[Variable] = &[
         "File to which the name of every place hit is added (feature `failpoints`)",
     ),
     test("ATOMIC_TEST_CLOCK_AHEAD", "Seconds by which the clock is ahead (feature `failpoints`)"),
+    test(
+        "ATOMIC_TEST_STAND_IN",
+        "Script that is played under the name of another backend, as `<backend>=<file>` (feature \
+         `failpoints`)",
+    ),
     test("ATOMIC_TEST_DIR", "Folder of a test that runs in a process of its own"),
     test("ATOMIC_TEST_HOLD", "Session that a test holds in a process of its own"),
     test("ATOMIC_CRASH_SEED", "The seed of a run of the crash tests that is to be repeated"),

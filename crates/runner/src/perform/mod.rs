@@ -24,12 +24,13 @@ use tokio::task::JoinSet;
 use crate::run::Run;
 
 /// A step to carry out.
-#[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) step: StepId,
     pub(crate) attempt: u32,
     pub(crate) delay_ms: u64,
     pub(crate) job: Job,
+    /// Who is prompted, where somebody is.
+    pub(crate) backend: Arc<dyn Backend>,
 }
 
 /// What is to be done.
@@ -184,10 +185,10 @@ pub(crate) struct Performer {
 impl Run {
     /// Starts a step. Its start is on disk.
     pub(crate) fn perform(&mut self, task: Task) {
-        let Task { step, attempt, delay_ms, job } = task;
+        self.log_call(&task);
+        let model = self.model(&task);
+        let Task { step, attempt, delay_ms, job, backend } = task;
         let (stop, orders) = watch::channel(Order::Work);
-        let model = self.model(&step, &job);
-        self.log_call(&step, attempt, model.as_deref(), &job);
         let own_timeout = self.machine.node(&step).and_then(|node| node.timeout_ms);
         let own_timeout = own_timeout.map(Duration::from_millis);
         let usual = Duration::from_secs(self.settings.turn_timeout_secs);
@@ -198,7 +199,7 @@ impl Run {
             orders,
             tree: Arc::clone(&self.crew.tree),
             share: None,
-            backend: Arc::clone(&self.stage.backend),
+            backend,
             guard: self.stage.guard.clone(),
             workspace: self.created.workspace.clone(),
             model,
@@ -212,24 +213,29 @@ impl Run {
     }
 
     /// The workflow's choice for this step, else the agent's own, else the one of the whole run.
-    fn model(&self, step: &StepId, job: &Job) -> Option<String> {
+    /// What is said for many steps is a model of the run's backend, and means nothing to another.
+    fn model(&self, Task { step, job, backend, .. }: &Task) -> Option<String> {
         let own = if let Job::Agent(job) = job { job.model.clone() } else { None };
+        if backend.id() != self.created.backend {
+            return self.machine.own_model(step).map(str::to_owned).or(own);
+        }
         let chosen = self.machine.model(step).map(str::to_owned);
         chosen.or(own).or_else(|| self.created.model.clone())
     }
 
-    fn log_call(&self, step: &StepId, attempt: u32, model: Option<&str>, job: &Job) {
-        let Job::Agent(job) = job else { return };
+    fn log_call(&self, task: &Task) {
+        let Task { step, attempt, backend, .. } = task;
+        let Job::Agent(job) = &task.job else { return };
         let line = serde_json::json!({
             "at": self.book.times.last,
             "step": step,
             "attempt": attempt,
             "how": job.how,
-            "backend": self.stage.backend.id(),
+            "backend": backend.id(),
             "agent": job.agent,
-            "model": model,
+            "model": self.model(task),
             "resume": job.resume,
-            "prompt": agent::first_prompt(job, job.how, self.stage.backend.remembers()),
+            "prompt": agent::first_prompt(job, job.how, backend.remembers()),
         });
         // A log is not worth failing for.
         let _ = self.session.log_agent_call(&line);

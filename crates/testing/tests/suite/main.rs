@@ -18,6 +18,7 @@ mod oracle_graphs;
 #[cfg(test)]
 mod real_agents;
 mod runner;
+mod runner_backends;
 mod runner_batches;
 mod runner_crash;
 mod runner_disk;

@@ -13,7 +13,8 @@ use atomic_backend::guard::Guard;
 use atomic_backend::script::{FileSource, Format, Script, ScriptBackend};
 use atomic_event::{Answer, Intent, Question, QuestionId};
 use atomic_runner::{
-    Clock, OnQuestion, Outcome, ResumeOptions, Run, RunError, Settings, Show, Stage, StartRequest,
+    Clock, OnQuestion, OtherBackends, Outcome, ResumeOptions, Run, RunError, Settings, Show, Stage,
+    StartRequest,
 };
 use atomic_session::{
     Disk as _, InboxAnswer, MemoryDisk, Session, SessionError, SessionSummary, TaskRow,
@@ -156,6 +157,7 @@ impl Stand {
             disk: Arc::new(self.disk.clone()),
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
             backend: Arc::new(LedgerBackend::new(script, Arc::clone(&self.ledger))),
+            others: OtherBackends::default(),
             guard,
             registry: Arc::new(atomic_registry::Registry::embedded()),
             index: None,

@@ -28,13 +28,15 @@ pub struct Draft<S> {
     of: PhantomData<fn() -> S>,
 }
 
-/// The functions any node may have.
+/// The functions any node may have, and what only some may.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hooks {
     pub(super) retry: Option<Function>,
     pub(super) on_error: Option<Function>,
     /// Makes the changes to the state out of the output.
     pub(super) map: Option<Function>,
+    /// The backend, of a node that launches an agent.
+    pub(super) backend: Option<String>,
     /// The id of the function that does the node's work, where it is not to be made up.
     pub(super) name: Option<String>,
 }
@@ -200,6 +202,13 @@ impl<S: 'static> Draft<S> {
     #[must_use]
     pub fn model(mut self, model: &str) -> Self {
         self.node.model = Some(model.to_owned());
+        self
+    }
+
+    /// Sets the backend that an agent, a skill or a command runs on, in place of the run's.
+    #[must_use]
+    pub fn backend(mut self, backend: &str) -> Self {
+        self.hooks.backend = Some(backend.to_owned());
         self
     }
 

@@ -75,6 +75,10 @@ pub mod codes {
     pub const NO_MAP: &str = "ATM731";
     /// Two different functions have the same id.
     pub const FUNCTION_TWICE: &str = "ATM732";
+    /// A node that launches no agent has a backend.
+    pub const NO_BACKEND: &str = "ATM733";
+    /// There is no backend of this name.
+    pub const UNKNOWN_BACKEND: &str = "ATM734";
     /// The value a key begins with is not JSON.
     pub const NOT_JSON: &str = "ATM741";
 }

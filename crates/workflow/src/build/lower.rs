@@ -3,15 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use atomic_event::StepResult;
-use atomic_graph::check::Place;
+use atomic_event::{BackendId, StepResult};
+use atomic_graph::check::{Place, nearest};
 use atomic_graph::{Condition, Count, Edge, FunctionId, Graph, Kind, Node, NodeId, OnError};
 
 use super::builder::Builder;
-use super::draft::{Draft, Spoken, Test, When, Words};
+use super::draft::{Draft, Hooks, Spoken, Test, When, Words};
 use super::error::{BuildError, codes};
 use super::outline::{self, Catch, Item, Outline};
 use crate::action::{Action, Text};
+use crate::backends::{BACKENDS, backend_called};
 use crate::function::{Function, Functions};
 
 /// What comes out besides the graph.
@@ -212,22 +213,16 @@ impl Sketch<'_> {
         let edges = &mut self.graph.edges;
         let leads_on = self.lowering.within(id.as_str(), |lowering| {
             let routes = edges.len();
-            let mut hooks = draft.hooks.clone();
+            let hooks = draft.hooks.clone();
             if let Some(function) = &hooks.retry {
                 node.retry.when = Some(lowering.function("retry", function));
             }
             if let Some(function) = &hooks.on_error {
                 node.on_error = OnError::Call(lowering.function("on-error", function));
             }
-            let name = hooks.name.take();
-            let mut site = Site { lowering, id: id.clone(), edges, name, map: hooks.map.take() };
+            let mut site = Site { lowering, id: id.clone(), edges, hooks };
             node.kind = (draft.kind)(&mut site);
-            if site.map.is_some() {
-                let message = "its `map` is never called: only agents, skills, commands, shells, \
-                               branches and sub-graphs have one";
-                let remedy = "leave it out, and make the changes in a function of its own";
-                site.lowering.problem(codes::NO_MAP, message, remedy);
-            }
+            site.complain_of_what_is_left();
             site.edges.len() == routes
         });
         self.graph.nodes.push(node);
@@ -309,14 +304,14 @@ pub(super) struct Site<'a> {
     pub(super) lowering: &'a mut Lowering,
     pub(super) id: NodeId,
     edges: &'a mut Vec<Edge>,
-    name: Option<String>,
-    map: Option<Function>,
+    /// What nobody has asked for yet.
+    hooks: Hooks,
 }
 
 impl Site<'_> {
     /// Keeps a function of the node.
     pub(super) fn function(&mut self, role: &str, function: &Function) -> FunctionId {
-        match self.name.take() {
+        match self.hooks.name.take() {
             Some(name) => {
                 let id = FunctionId::from(name);
                 self.lowering.keep(&id, function);
@@ -328,8 +323,37 @@ impl Site<'_> {
 
     /// Keeps the function that makes changes out of the node's output, if it has one.
     pub(super) fn map(&mut self, role: &str) -> Option<FunctionId> {
-        let map = self.map.take()?;
+        let map = self.hooks.map.take()?;
         Some(self.lowering.function(role, &map))
+    }
+
+    /// The backend the node names, if it names one.
+    pub(super) fn backend(&mut self) -> Option<BackendId> {
+        let name = self.hooks.backend.take()?;
+        let known = backend_called(&name);
+        if known.is_none() {
+            let meant = nearest(&name, BACKENDS.into_iter());
+            let meant = meant.map_or_else(String::new, |m| format!(" (did you mean `{m}`?)"));
+            let message = format!("there is no backend `{name}`{meant}");
+            let remedy = format!("name one of {}", BACKENDS.join(", "));
+            self.problem(codes::UNKNOWN_BACKEND, message, &remedy);
+        }
+        known
+    }
+
+    /// What the author gave the node and nothing is done with.
+    fn complain_of_what_is_left(&mut self) {
+        if self.hooks.map.is_some() {
+            let message = "its `map` is never called: only agents, skills, commands, shells, \
+                           branches and sub-graphs have one";
+            let remedy = "leave it out, and make the changes in a function of its own";
+            self.problem(codes::NO_MAP, message, remedy);
+        }
+        if self.hooks.backend.is_some() {
+            let message = "its backend is never used: only agents, skills and commands have one";
+            let remedy = "leave it out, or name it at the nodes inside that launch an agent";
+            self.problem(codes::NO_BACKEND, message, remedy);
+        }
     }
 
     pub(super) fn text<S>(&mut self, role: &str, words: &Words<S>) -> Text {

@@ -17,6 +17,8 @@ use crate::typed::{Outcome, Update, View};
 pub struct Agent<S> {
     pub(super) name: AgentName,
     prompt: Words<S>,
+    backend: Option<String>,
+    model: Option<String>,
     instructions: Option<String>,
     parse: Option<Function>,
     fresh: bool,
@@ -31,6 +33,8 @@ impl<S> Agent<S> {
         Self {
             name: name.into(),
             prompt: prompt.into(),
+            backend: None,
+            model: None,
             instructions: None,
             parse: None,
             fresh: false,
@@ -44,6 +48,20 @@ impl<S> Agent<S> {
     #[must_use]
     pub fn instructions(mut self, instructions: &str) -> Self {
         self.instructions = Some(instructions.to_owned());
+        self
+    }
+
+    /// Sets the backend it runs on, in place of the run's.
+    #[must_use]
+    pub fn backend(mut self, backend: &str) -> Self {
+        self.backend = Some(backend.to_owned());
+        self
+    }
+
+    /// Sets the model, which is one of the backend it runs on.
+    #[must_use]
+    pub fn model(mut self, model: &str) -> Self {
+        self.model = Some(model.to_owned());
         self
     }
 
@@ -89,6 +107,7 @@ impl<S> Agent<S> {
     fn action(&self, site: &mut Site<'_>, role: &str) -> Action {
         Action::Agent(AgentAction {
             agent: self.name.clone(),
+            backend: site.backend(),
             instructions: self.instructions.clone(),
             prompt: site.text(role, &self.prompt),
             parse: self.parse.as_ref().map(|parse| site.lowering.function("parse", parse)),
@@ -109,13 +128,20 @@ impl<S> std::fmt::Debug for Agent<S> {
 
 /// Prompts an agent. Agents of one lane that follow each other share a conversation.
 pub fn agent<S: 'static>(id: impl Into<NodeId>, agent: Agent<S>) -> Draft<S> {
-    Draft::new(id, move |site| work(&agent.action(site, "prompt")))
+    prompted(id, agent, "prompt")
 }
 
 /// Prompts an agent in a conversation of its own.
 pub fn subagent<S: 'static>(id: impl Into<NodeId>, agent: Agent<S>) -> Draft<S> {
-    let agent = agent.fresh();
-    Draft::new(id, move |site| work(&agent.action(site, "task")))
+    prompted(id, agent.fresh(), "task")
+}
+
+fn prompted<S: 'static>(id: impl Into<NodeId>, agent: Agent<S>, role: &'static str) -> Draft<S> {
+    let (backend, model) = (agent.backend.clone(), agent.model.clone());
+    let mut draft = Draft::new(id, move |site| work(&agent.action(site, role)));
+    draft.hooks.backend = backend;
+    draft.node.model = model;
+    draft
 }
 
 /// Runs the prompt of a skill in a conversation of its own.
@@ -141,7 +167,8 @@ fn entry<S: 'static>(
     let name = name.to_owned();
     Draft::new(id, move |site| {
         let args = site.text("args", &args);
-        work(&Action::Entry(Entry { kind, name: name.clone(), args, map: site.map("map") }))
+        let (name, backend, map) = (name.clone(), site.backend(), site.map("map"));
+        work(&Action::Entry(Entry { kind, name, backend, args, map }))
     })
 }
 

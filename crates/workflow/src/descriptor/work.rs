@@ -1,6 +1,6 @@
 //! Nodes at which something is done.
 
-use atomic_event::{Choice, Question};
+use atomic_event::{BackendId, Choice, Question};
 use atomic_graph::{Kind, NodeId};
 use serde_json::Value;
 
@@ -10,7 +10,8 @@ use super::fields::Fields;
 use super::json::Item;
 use super::reader::Reader;
 use crate::{
-    Action, AgentAction, Asking, ContextAction, ContextMonitor, Entry, EntryKind, Shell, Text,
+    Action, AgentAction, Asking, BACKENDS, ContextAction, ContextMonitor, Entry, EntryKind, Shell,
+    Text, backend_called,
 };
 
 /// What an agent is asked when its author does not say.
@@ -65,9 +66,26 @@ impl<'d> Reader<'d, '_, '_> {
         if let Some(item) = fields.take("questions") {
             action.questions = self.flag(item);
         }
+        action.backend = self.backend(fields);
         action.fresh = fresh;
         action.map = self.mapper(fields);
         doing(&Action::Agent(action))
+    }
+
+    /// The backend that a node which launches an agent names.
+    fn backend(&mut self, fields: &mut Fields<'d>) -> Option<BackendId> {
+        let item = fields.take_one_of(&["backend", "agentType"], &mut self.faults)?;
+        if let Some(known) = item.as_text().and_then(backend_called) {
+            return Some(known);
+        }
+        let words = BACKENDS.map(|name| (name, backend_called(name)));
+        let named = self.word(item, &words)?;
+        if named.is_none() {
+            let message = "it does not name a command";
+            let remedy = "write the command of the program, as in \"acp:gemini --acp\"";
+            self.faults.add(code::OUT_OF_RANGE, item.at, message, remedy);
+        }
+        named
     }
 
     /// What makes changes to the state out of a node's output.
@@ -82,10 +100,11 @@ impl<'d> Reader<'d, '_, '_> {
         };
         let name = fields.need(&[key], "its name", &mut self.faults);
         let name = name.and_then(|name| self.name(name)).unwrap_or_default().to_owned();
+        let backend = self.backend(fields);
         let args = fields.take("args").map(|args| self.text(args));
         let args = args.unwrap_or_else(|| Text::Template(String::new()));
         let map = self.mapper(fields);
-        doing(&Action::Entry(Entry { kind, name, args, map }))
+        doing(&Action::Entry(Entry { kind, name, backend, args, map }))
     }
 
     pub(super) fn tool(&mut self, fields: &mut Fields<'d>) -> Kind {

@@ -3,7 +3,7 @@
 use atomic_event::Question;
 use atomic_workflow::build::{
     Branches, Builder, Config, Draft, Fan, If, Inner, When, ask_user, decision, each, graph,
-    parallel, repeat, sequential, subgraph, tool, when,
+    parallel, repeat, sequential, skill, subgraph, tool, when,
 };
 use atomic_workflow::{Field, Json, StateKeys, Update};
 
@@ -30,6 +30,8 @@ fn calls() -> Cases {
         ("nothing at all, then an end", graph().end()),
         ("an empty piece", graph().start(step("a")).then(none())),
         ("an empty sequence", sequential(none())),
+        ("a backend nobody knows", graph().start(skill("a", "commit", "").backend("opncode"))),
+        ("a backend of a tool", graph().start(step("a").backend("claude"))),
         ("the same id twice", graph().start(step("a")).then(step("b")).then(step("a"))),
         ("else without if", graph().start(step("a")).else_().then(step("b"))),
         ("endif without if", graph().start(step("a")).endif()),

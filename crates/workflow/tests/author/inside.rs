@@ -1,11 +1,12 @@
 //! Branches, fans and sub-graphs.
 
+use atomic_event::BackendId;
 use atomic_graph::{Count, Kind, NodeId, Reducer, Strategy};
 use atomic_workflow::build::{
-    Agent, Branches, Config, Draft, Fan, Inner, each, graph, parallel, parallel_subagent, subgraph,
-    tool,
+    Agent, Branches, Config, Draft, Fan, Inner, agent, each, graph, parallel, parallel_subagent,
+    skill, subgraph, tool,
 };
-use atomic_workflow::{Json, Reduce, Update};
+use atomic_workflow::{Json, Reduce, Update, launchers};
 use serde_json::json;
 
 use crate::driver::{run, run_compiled};
@@ -70,6 +71,37 @@ fn several_agents_at_once_are_told_apart() {
             "analyst": "Look at it",
         })
     );
+}
+
+#[test]
+fn agents_skills_and_commands_name_their_backends() {
+    let agents = [
+        Agent::new("reviewer", "Review").backend("opencode").model("openai/gpt-5"),
+        Agent::new("analyst", "Look at it"),
+    ];
+    let workflow = graph::<Json>()
+        .start(parallel_subagent("review", agents))
+        .then(skill("commit", "commit", "").backend("copilot").model("gpt-5"))
+        .then(agent("end", Agent::new("worker", "Go on").backend("acp:gemini --acp")))
+        .then(agent("last", Agent::new("worker", "Stop")).backend("claude"))
+        .compile(Config::new("backends"))
+        .unwrap();
+    let launchers = launchers(&workflow.graph);
+    let told: Vec<_> = launchers
+        .iter()
+        .map(|launcher| (launcher.to_string(), launcher.backend.as_ref().map(BackendId::as_str)))
+        .collect();
+    let expected = [
+        ("review/reviewer/reviewer", Some("opencode")),
+        ("review/analyst/analyst", None),
+        ("commit", Some("copilot")),
+        ("end", Some("acp:gemini --acp")),
+        ("last", Some("claude")),
+    ];
+    assert_eq!(told, expected.map(|(path, backend)| (path.to_owned(), backend)));
+    let inner = workflow.graph.nodes[0].inner();
+    assert_eq!(inner[0].1.nodes[0].model.as_deref(), Some("openai/gpt-5"));
+    assert_eq!(workflow.graph.nodes[1].model.as_deref(), Some("gpt-5"));
 }
 
 #[test]

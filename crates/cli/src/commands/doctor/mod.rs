@@ -3,6 +3,7 @@
 //! First everything is found out ([`Known`]), then each check says what it makes of it. A check
 //! does nothing but look at what is known, so a new one is a line in [`CHECKS`] and a function.
 
+mod backend;
 mod entities;
 mod machine;
 mod names;
@@ -16,6 +17,7 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use atomic_registry::Finding;
+use atomic_registry::settings::Values;
 use console::style;
 use serde_json::json;
 
@@ -34,6 +36,8 @@ struct Known {
     workflows: Vec<WorkflowFile>,
     /// What is wrong or odd about settings files and variables.
     settings: Vec<Finding>,
+    /// What they set.
+    values: Values,
     search_path: SearchPath,
     probes: Probes,
     home: HomeFolder,
@@ -53,6 +57,7 @@ const CHECKS: &[Check] = &[
     Check { title: "Workflows", look: workflows::look },
     Check { title: "Settings", look: settings::look },
     Check { title: "Agent programs", look: programs::look },
+    Check { title: "Backend", look: backend::look },
     Check { title: "This machine", look: machine::look },
 ];
 
@@ -152,10 +157,10 @@ fn find_out() -> Result<Known, Failure> {
         let probes = programs::ask_all(&search_path);
         (files.join(), probes)
     });
-    let (catalog, workflows, settings) =
+    let (catalog, workflows, (settings, values)) =
         files.map_err(|_| Failure::Failed("the files could not be read".to_owned()))?;
     let home = machine::home_folder();
-    Ok(Known { catalog, workflows, settings, search_path, probes: probes?, home })
+    Ok(Known { catalog, workflows, settings, values, search_path, probes: probes?, home })
 }
 
 /// A check and its remarks, as they are read.

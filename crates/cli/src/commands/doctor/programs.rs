@@ -1,14 +1,17 @@
 //! The agent programs, and git: where they are, and what they say to `--version`.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use atomic_backend::guard::{Finished, Guard, Job};
+use atomic_backend::{claude, opencode};
+use atomic_registry::{AGENT_PROGRAMS, AgentProgram};
 use tokio::task::JoinSet;
 
 use super::{Known, Remark, Severity};
 use crate::failure::Failure;
-use crate::programs::{AGENTS, Located, SearchPath};
+use crate::programs::{Located, SearchPath};
 
 pub(super) const GIT: &str = "git";
 
@@ -59,7 +62,8 @@ pub(super) fn ask_all(search_path: &SearchPath) -> Result<Probes, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::Failed(format!("the program could not start: {error}")))?;
-    let names: Vec<&'static str> = AGENTS.iter().map(|agent| agent.name).chain([GIT]).collect();
+    let names: Vec<&'static str> =
+        AGENT_PROGRAMS.iter().map(|agent| agent.name).chain([GIT]).collect();
     let path = search_path.for_programs();
     runtime.block_on(async {
         let mut probes: Vec<Probe> = vec![];
@@ -144,18 +148,13 @@ fn excerpt(text: &str) -> String {
 
 pub(super) fn look(known: &Known) -> Vec<Remark> {
     let mut remarks = vec![];
-    let (mut is_one_there, mut is_one_in_project) = (false, false);
-    for agent in &AGENTS {
+    for agent in &AGENT_PROGRAMS {
         let Some(probe) = known.probes.of(agent.name) else { continue };
-        is_one_there |= probe.located.path.is_some();
-        is_one_in_project |= !probe.located.in_project.is_empty();
-        remarks.extend(about(probe, &format!("install it: {}", agent.install)));
-    }
-    if !is_one_there {
-        let remedy = "install one of them; until then, `atomic demo` shows a run without any";
-        let place = if is_one_in_project { " outside the project" } else { "" };
-        let text = format!("there is no agent program{place}");
-        remarks.push(Remark::new(Severity::Warning, text, remedy));
+        let mut about = about(probe, &format!("install it: {}", agent.install));
+        if let Some(last) = about.last_mut() {
+            judge(last, agent, probe);
+        }
+        remarks.extend(about);
     }
     remarks.extend(known.search_path.relative.iter().map(|entry| {
         let entry = if entry.as_os_str().is_empty() { Path::new(".") } else { entry };
@@ -166,6 +165,31 @@ pub(super) fn look(known: &Known) -> Vec<Remark> {
         Remark::new(Severity::Warning, text, "write whole paths in PATH")
     }));
     remarks
+}
+
+/// Adds to what is said about an agent program whether it can be used.
+fn judge(remark: &mut Remark, agent: &AgentProgram, probe: &Probe) {
+    if !agent.is_backend {
+        // Nobody needs it, so nothing is wrong with it and nothing has to be done.
+        remark.severity = Severity::Note;
+        remark.text.push_str("; this version of atomic does not drive it");
+        remark.remedy.clear();
+    } else if let Some(Answer::Version(version)) = &probe.answer
+        && let Some(needed) = needed_instead_of(agent.name, version)
+    {
+        remark.severity = Severity::Warning;
+        let _ = write!(remark.text, " is too old; {needed} or later is needed");
+        remark.remedy = format!("update it: {}", agent.install);
+    }
+}
+
+/// The oldest version of a program that works, when this one is older still.
+fn needed_instead_of(name: &str, version: &str) -> Option<String> {
+    match name {
+        "claude" => claude::needed_instead_of(version),
+        "opencode" => opencode::needed_instead_of(version),
+        _ => None,
+    }
 }
 
 /// What there is to say about a program; `install` is the remedy where there is none.

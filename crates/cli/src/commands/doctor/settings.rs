@@ -3,14 +3,17 @@
 use std::path::Path;
 
 use atomic_registry::Finding;
+use atomic_registry::settings::Values;
 
 use super::entities::place;
 use super::{Known, Remark, Severity};
 
-/// Reads the files of the project and of the user, and the environment.
-pub(super) fn read(project: &Path) -> Vec<Finding> {
+/// Reads the files of the project and of the user, and the environment: what is said about them,
+/// and what they say.
+pub(super) fn read(project: &Path) -> (Vec<Finding>, Values) {
     let files = crate::settings::files(project);
-    atomic_registry::settings::findings(&files, std::env::vars_os())
+    let findings = atomic_registry::settings::findings(&files, std::env::vars_os());
+    (findings, atomic_registry::settings::read(&files, std::env::vars_os()).values)
 }
 
 pub(super) fn look(known: &Known) -> Vec<Remark> {

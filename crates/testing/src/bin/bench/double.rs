@@ -9,7 +9,7 @@ use atomic_event::{
     Answer, BackendId, ConversationId, QuestionId, StepError, Stop, TurnEvent, Usage,
 };
 use atomic_registry::Registry;
-use atomic_runner::{Stage, SystemClock};
+use atomic_runner::{OtherBackends, Stage, SystemClock};
 use atomic_workflow::{Action, AgentAction, Text};
 use tokio::sync::mpsc;
 
@@ -21,6 +21,7 @@ pub(crate) fn stage(disk: &CountingDisk, turn: Duration) -> Stage {
         disk: Arc::new(disk.clone()),
         clock: Arc::new(SystemClock),
         backend: Arc::new(Double { turn }),
+        others: OtherBackends::default(),
         guard: Guard::from_current_exe(),
         registry: Arc::new(Registry::embedded()),
         index: None,

@@ -121,6 +121,7 @@ fn transition(number: usize) -> Vec<Event> {
             how: How::First,
             description: Some("Working".to_owned()),
             agent: None,
+            backend: None,
             workspace: None,
             iteration: None,
             clears_context: false,

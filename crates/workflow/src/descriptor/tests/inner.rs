@@ -1,5 +1,6 @@
 //! Workflows inside others, and the loops that are made of simpler nodes.
 
+use atomic_event::BackendId;
 use atomic_graph::{Condition, Count, Effect, Input, Kind, Machine, Program, State, StepResult};
 use serde_json::{Value, json};
 
@@ -16,6 +17,42 @@ fn read_first(documents: &[(&'static str, Value)]) -> Draft {
 
 fn uses(name: &str) -> Value {
     json!({"nodes": [{"type": "subgraph", "id": "inner", "workflow": name}]})
+}
+
+/// Everything that launches an agent says on which backend, wherever it is.
+#[test]
+fn a_node_that_launches_an_agent_names_its_backend() {
+    let text = r#"{"nodes": [
+        {"type": "agent", "id": "a", "backend": "opencode", "model": "openai/gpt-5"},
+        {"type": "subagent", "id": "b", "agent": "worker", "agentType": "Claude"},
+        {"type": "skill", "id": "c", "skill": "commit", "backend": "copilot"},
+        {"type": "command", "id": "d", "command": "log", "agentType": "script"},
+        {"type": "parallelSubagent", "id": "e", "agents": [
+            {"agent": "x", "task": "x", "backend": "acp:gemini --acp"}, {"agent": "y", "task": "y"}]},
+        {"type": "loop", "id": "f", "maxIterations": 2, "nodes": [
+            {"type": "each", "id": "g", "over": "list", "node":
+                {"type": "agent", "id": "h", "backend": "open-code"}}]},
+        {"type": "tool", "id": "i", "command": "true"}
+    ], "state": {"list": []}}"#;
+    let draft = read_alone(text);
+    assert_eq!(said(&draft), "");
+    let workflow = draft.into_workflow().unwrap();
+    let told = |launcher: &crate::Launcher| {
+        let backend = launcher.backend.as_ref().map_or("", BackendId::as_str);
+        format!("{launcher} {backend}")
+    };
+    let told: Vec<String> = crate::launchers(&workflow.graph).iter().map(told).collect();
+    let expected = [
+        "a opencode",
+        "b claude",
+        "c copilot",
+        "d script",
+        "e/x/x acp:gemini --acp",
+        "e/y/y ",
+        "f/g/h opencode",
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(workflow.graph.nodes[0].model.as_deref(), Some("openai/gpt-5"));
 }
 
 #[test]

@@ -20,7 +20,7 @@ const LAST_WORDS: Duration = Duration::from_millis(600);
 const COMPLAINT: usize = 2_000;
 
 /// A program that was started.
-pub(super) struct Process {
+pub(crate) struct Process {
     guarded: Guarded,
     /// Lines to write; without it, the program's input ends.
     input: Option<mpsc::UnboundedSender<String>>,
@@ -32,18 +32,18 @@ pub(super) struct Process {
 
 /// How a program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Exit {
+pub(crate) struct Exit {
     /// As an exit code, or 128 and the number of the signal.
-    pub(super) code: Option<i32>,
+    pub(crate) code: Option<i32>,
     /// In words.
-    pub(super) status: String,
+    pub(crate) status: String,
     /// What it said about it.
-    pub(super) complaint: String,
+    pub(crate) complaint: String,
 }
 
 impl Process {
     /// Starts a program.
-    pub(super) fn start(guard: &Guard, job: &Job) -> std::io::Result<Self> {
+    pub(crate) fn start(guard: &Guard, job: &Job) -> std::io::Result<Self> {
         let mut guarded = guard.spawn(job)?;
         let (sender, lines) = mpsc::channel(LINES);
         if let Some(stdout) = guarded.stdout.take() {
@@ -61,7 +61,7 @@ impl Process {
     }
 
     /// The next line; nothing when there will be no more.
-    pub(super) async fn line(&mut self) -> Option<String> {
+    pub(crate) async fn line(&mut self) -> Option<String> {
         tokio::select! {
             biased;
             line = self.lines.recv() => return line,
@@ -73,14 +73,14 @@ impl Process {
 
     /// Writes one line, as soon as the program reads it. One that does not read any more does not
     /// hold us up; it is noticed by its end, or ended by us.
-    pub(super) fn write(&self, line: String) {
+    pub(crate) fn write(&self, line: String) {
         if let Some(input) = &self.input {
             let _ = input.send(line);
         }
     }
 
     /// How it ended, once its output has.
-    pub(super) async fn exit(mut self) -> Exit {
+    pub(crate) async fn exit(mut self) -> Exit {
         use std::os::unix::process::ExitStatusExt as _;
         // Its output may be closed while it goes on running; nobody could talk to it any more.
         let waited = timeout(LAST_WORDS, self.guarded.wait()).await;
@@ -100,7 +100,7 @@ impl Process {
     }
 
     /// Ends it and everything it started.
-    pub(super) async fn end(mut self) {
+    pub(crate) async fn end(mut self) {
         // It then saves what it has to and ends by itself, if it has nothing to do.
         self.input = None;
         self.lines.close();
@@ -110,7 +110,7 @@ impl Process {
     }
 
     /// Ends it and everything it started without giving it time for last words.
-    pub(super) async fn kill(self) {
+    pub(crate) async fn kill(self) {
         self.guarded.end().await;
     }
 }

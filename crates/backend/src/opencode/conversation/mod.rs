@@ -1,0 +1,547 @@
+//! One conversation: a task that talks in a session of the server.
+
+mod errands;
+mod turn;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use atomic_event::{
+    Answer, BackendId, ConversationId, Question, QuestionId, Report, StepError, Stop, TurnEvent,
+    Usage,
+};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::catalogue::Facts;
+use super::decode::{Decoder, Heard, Verdict, broken_off};
+use super::launch::{NOBODY, PERSONA, Setup};
+use super::server::Server;
+use super::talker::{News, Talker};
+use super::wire::{Model, Prompt, PromptPart, Session};
+use super::{ID, Shared, misused};
+use crate::guard::end_marked;
+use crate::outlet::{Outlet, at, deserted, tell};
+use crate::trouble::Trouble;
+use crate::{BackendError, OpenRequest, Turn};
+use errands::{Errand, Errands};
+use turn::{Asking, CurrentTurn, Summary, Trial, message_id};
+
+/// How long an interrupted turn may take to end by itself.
+const INTERRUPTED: Duration = Duration::from_secs(2);
+
+/// How long something may still be said after the program has nothing more to do.
+const SETTLED: Duration = Duration::from_millis(300);
+
+/// What the holder of a conversation wants.
+pub(super) enum Command {
+    Send { prompt: String, reply: oneshot::Sender<Result<Turn, BackendError>> },
+    Answer { id: QuestionId, answer: Answer, reply: oneshot::Sender<Result<(), BackendError>> },
+    Interrupt { reply: oneshot::Sender<()> },
+    Compact { reply: oneshot::Sender<Result<Option<Usage>, StepError>> },
+    SetModel { model: Model, reply: oneshot::Sender<Result<(), BackendError>> },
+    Close { rests: bool, reply: oneshot::Sender<()> },
+}
+
+/// The task that talks.
+pub(super) struct Talk {
+    shared: Arc<Shared>,
+    setup: Setup,
+    model: Model,
+    session: String,
+    talker: Arc<Talker>,
+    /// Where it talks, as long as that is there.
+    server: Option<(Arc<Server>, Errands)>,
+    news: mpsc::UnboundedReceiver<News>,
+    commands: mpsc::Receiver<Command>,
+    decoder: Decoder,
+    turn: Option<CurrentTurn>,
+    outlet: Option<Outlet>,
+    summary: Option<Summary>,
+    /// The MCP servers whose tools can be withheld.
+    mcp: Vec<String>,
+    /// Whether the program may still be busy with a turn that is over for us.
+    may_be_busy: bool,
+}
+
+/// What wakes the task up.
+enum Woken {
+    Command(Option<Command>),
+    News(Option<News>),
+    Told,
+    NobodyListens,
+    TimeUp,
+}
+
+impl Talk {
+    /// Makes a session, or finds the one to go on with, and starts the task that talks there.
+    pub(super) async fn start(
+        shared: Arc<Shared>,
+        setup: Setup,
+        model: Model,
+        request: OpenRequest,
+    ) -> Result<(mpsc::Sender<Command>, String, Weak<Talker>), BackendError> {
+        let server = shared.server(&setup, &request.marker).await?;
+        let facts = Facts::of(&server, &request.workspace, &model).await?;
+        let session = match &request.resume {
+            Some(id) => {
+                known(&server, id.as_str(), &request.workspace).await?;
+                id.as_str().to_owned()
+            }
+            None => made(&server, &request).await?,
+        };
+        let mcp = servers(&server, &request).await;
+        let (sender, news) = mpsc::unbounded_channel();
+        let talker = Arc::new(Talker::new(request, sender));
+        server.enter(&session, &talker).await?;
+        let (commands, orders) = mpsc::channel(8);
+        let mut decoder = Decoder::new(&session);
+        facts.tell(&mut decoder);
+        let mut talk = Self {
+            shared,
+            setup,
+            model,
+            session: session.clone(),
+            talker: Arc::clone(&talker),
+            server: None,
+            news,
+            commands: orders,
+            decoder,
+            turn: None,
+            outlet: None,
+            summary: None,
+            mcp,
+            may_be_busy: talker.request.resume.is_some(),
+        };
+        talk.settle_in(server);
+        tokio::spawn(talk.run());
+        Ok((commands, session, Arc::downgrade(&talker)))
+    }
+
+    fn settle_in(&mut self, server: Arc<Server>) {
+        let errands = Errands::start(&server, &self.session, &self.talker);
+        self.server = Some((server, errands));
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.talker.request.workspace.clone()
+    }
+
+    /// Talks until the conversation is closed or nobody holds it any more.
+    async fn run(mut self) {
+        loop {
+            match self.woken().await {
+                Woken::Command(None) => return self.end(false).await,
+                Woken::Command(Some(Command::Close { rests, reply })) => {
+                    self.end(rests).await;
+                    let _ = reply.send(());
+                    return;
+                }
+                Woken::Command(Some(command)) => self.obey(command).await,
+                Woken::News(Some(news)) => self.hear(news),
+                Woken::News(None) | Woken::Told => {}
+                Woken::NobodyListens => {
+                    self.outlet = None;
+                    self.interrupt();
+                }
+                Woken::TimeUp => self.time_up().await,
+            }
+        }
+    }
+
+    async fn woken(&mut self) -> Woken {
+        let deadline = self.deadline();
+        let listener = self.outlet.as_ref().map(Outlet::listener);
+        tokio::select! {
+            biased;
+            command = self.commands.recv() => Woken::Command(command),
+            () = deserted(listener) => Woken::NobodyListens,
+            () = tell(&mut self.outlet) => Woken::Told,
+            news = self.news.recv() => Woken::News(news),
+            () = at(deadline) => Woken::TimeUp,
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let turn = self.turn.as_ref().and_then(CurrentTurn::deadline);
+        let summary = self.summary.as_ref().and_then(|summary| summary.until);
+        turn.into_iter().chain(summary).min()
+    }
+
+    async fn obey(&mut self, command: Command) {
+        match command {
+            Command::Send { prompt, reply } => {
+                let sent = self.send(&prompt).await;
+                let _ = reply.send(sent);
+            }
+            Command::Answer { id, answer, reply } => {
+                let answered = self.answer(&id, answer);
+                let _ = reply.send(answered);
+            }
+            Command::Interrupt { reply } => {
+                self.interrupt();
+                let _ = reply.send(());
+            }
+            Command::Compact { reply } => self.compact(reply).await,
+            Command::SetModel { model, reply } => {
+                let set = self.set_model(model).await;
+                let _ = reply.send(set);
+            }
+            Command::Close { reply, .. } => {
+                let _ = reply.send(());
+            }
+        }
+    }
+
+    /// Makes sure that there is a server: it may have ended since it was last needed.
+    async fn awake(&mut self) -> Result<(), BackendError> {
+        if self.server.as_ref().is_some_and(|(server, _)| server.gone().is_none()) {
+            return Ok(());
+        }
+        self.server = None;
+        let server = self.shared.server(&self.setup, &self.talker.request.marker).await?;
+        known(&server, &self.session, &self.folder()).await?;
+        server.enter(&self.session, &self.talker).await?;
+        // What was said of the one before is not about this one.
+        while self.news.try_recv().is_ok() {}
+        self.settle_in(server);
+        Ok(())
+    }
+
+    fn is_busy(&self) -> bool {
+        self.turn.is_some() || self.outlet.is_some() || self.summary.is_some()
+    }
+
+    async fn send(&mut self, prompt: &str) -> Result<Turn, BackendError> {
+        if self.is_busy() {
+            return Err(misused("a turn is under way; wait for its end"));
+        }
+        self.awake().await?;
+        let Some((outlet, turn)) = Outlet::open() else {
+            return Err(misused("there is no room for the turn's events"));
+        };
+        let request = &self.talker.request;
+        let message = message_id();
+        let body = Prompt {
+            message: message.clone(),
+            parts: [PromptPart { r#type: "text", text: prompt }],
+            agent: if request.system_prompt.is_empty() { NOBODY } else { PERSONA },
+            model: self.model.clone(),
+            system: &request.system_prompt,
+            tools: self.talker.offered(&self.mcp),
+            format: request
+                .schema
+                .as_ref()
+                .map(|schema| json!({ "type": "json_schema", "schema": schema })),
+        };
+        let body = serde_json::to_value(&body).unwrap_or_default();
+        self.decoder.begin_turn(message);
+        self.talker.goes_on();
+        self.outlet = Some(outlet);
+        self.turn = Some(CurrentTurn::default());
+        let is_busy = std::mem::take(&mut self.may_be_busy);
+        self.errand(Errand::Prompt { body, is_busy });
+        Ok(turn)
+    }
+
+    fn errand(&self, errand: Errand) {
+        if let Some((_, errands)) = &self.server {
+            errands.run(errand);
+        }
+    }
+
+    fn answer(&mut self, id: &QuestionId, answer: Answer) -> Result<(), BackendError> {
+        let questions = self.turn.iter_mut().flat_map(|turn| turn.questions.iter_mut());
+        let open = questions.into_iter().find_map(|asking| Some((asking.place(id)?, asking)));
+        let Some((place, asking)) = open else {
+            return Err(misused(&format!("the question {id} is not open")));
+        };
+        asking.answers.insert(place, answer);
+        let Some(answers) = asking.answered() else { return Ok(()) };
+        let request = asking.request.clone();
+        if let Some(turn) = &mut self.turn {
+            turn.questions.retain(|asking| asking.request != request);
+        }
+        self.errand(Errand::Answer { request, answers });
+        Ok(())
+    }
+
+    async fn set_model(&mut self, model: Model) -> Result<(), BackendError> {
+        self.awake().await?;
+        // A provider that nobody has asked for yet needs another server.
+        if let Some(providers) = &mut self.setup.providers
+            && providers.insert(model.provider.clone())
+        {
+            let server = self.shared.server(&self.setup, &self.talker.request.marker).await?;
+            self.move_to(server).await?;
+        }
+        if let Some((server, _)) = &self.server {
+            let facts = Facts::of(server, &self.folder(), &model).await?;
+            facts.tell(&mut self.decoder);
+        }
+        self.model = model;
+        Ok(())
+    }
+
+    async fn move_to(&mut self, server: Arc<Server>) -> Result<(), BackendError> {
+        if let Some((old, _)) = self.server.take() {
+            old.leave(&self.session);
+        }
+        server.enter(&self.session, &self.talker).await?;
+        self.settle_in(server);
+        Ok(())
+    }
+
+    /// Lets the program summarise the conversation.
+    async fn compact(&mut self, reply: oneshot::Sender<Result<Option<Usage>, StepError>>) {
+        if self.is_busy() {
+            let _ = reply.send(Err(misused("a turn is under way; wait for its end").into()));
+            return;
+        }
+        if let Err(error) = self.awake().await {
+            let _ = reply.send(Err(error.into()));
+            return;
+        }
+        self.decoder.begin_turn(message_id());
+        self.summary = Some(Summary::new(reply));
+        let model = &self.model;
+        let body = json!({ "providerID": model.provider, "modelID": model.name });
+        self.errand(Errand::Summarise { body });
+    }
+
+    /// Interrupts the turn; it has a moment to end by itself.
+    fn interrupt(&mut self) {
+        let Some(turn) = &mut self.turn else { return };
+        if turn.interrupted.is_some() {
+            return;
+        }
+        turn.interrupted = Some(Instant::now() + INTERRUPTED);
+        turn.questions.clear();
+        self.talker.stops();
+        self.stop_it();
+    }
+
+    /// Tells the program to stop, and ends what its shells are running.
+    fn stop_it(&self) {
+        self.errand(Errand::Abort);
+        if self.talker.has_shell() {
+            let marker = self.talker.request.marker.clone();
+            tokio::task::spawn_blocking(move || end_marked(&marker));
+        }
+    }
+
+    async fn time_up(&mut self) {
+        let now = Instant::now();
+        if let Some(summary) = self.summary.take_if(|summary| summary.is_due(now)) {
+            summary.finish();
+        }
+        let Some(turn) = &mut self.turn else { return };
+        if turn.settling.take_if(|until| *until <= now).is_some() {
+            if let Verdict::Over(stop) = self.decoder.verdict(true) {
+                self.finish(stop);
+            }
+        } else if turn.interrupted.is_some_and(|until| until <= now) {
+            self.give_up().await;
+        } else if let Some(trial) = turn.trouble.take_if(|trial| trial.until <= now) {
+            turn.failure = Some(trial.trouble.into_error(ID));
+            self.interrupt();
+        }
+    }
+
+    /// The program does not stop. If it does not answer at all, it is ended; others on it are then no
+    /// worse off than they were.
+    async fn give_up(&mut self) {
+        self.may_be_busy = true;
+        self.finish(Stop::Interrupted);
+        if let Some((server, _)) = &self.server
+            && !server.answers().await
+        {
+            server.end().await;
+        }
+    }
+
+    fn hear(&mut self, news: News) {
+        match news {
+            News::Event(event) => {
+                for heard in self.decoder.event(&event) {
+                    self.serve(heard);
+                }
+            }
+            News::Resync => self.errand(Errand::Resync),
+            News::NotSent(error) => self.finish(Stop::Failed(error.into())),
+            News::Summarised(result) => {
+                if let Some(summary) = &mut self.summary {
+                    summary.is_made(result, SETTLED);
+                }
+            }
+            News::Garbled(line) => {
+                let error = BackendError::Garbled { backend: BackendId::from(ID), line };
+                self.finish(Stop::Failed(error.into()));
+            }
+            News::Gone(error) => {
+                self.server = None;
+                if let Some(summary) = self.summary.take() {
+                    summary.fail(error.clone());
+                }
+                self.finish(Stop::Failed(error.into()));
+            }
+        }
+    }
+
+    /// Does what an event asks for.
+    fn serve(&mut self, heard: Heard) {
+        match heard {
+            Heard::Event(event) => self.tell(event),
+            Heard::Asked { request, questions } => self.ask(request, questions),
+            Heard::LeaveWanted { request } => self.errand(Errand::Allow { request }),
+            Heard::Trouble { trouble, next } => self.trouble(trouble, next),
+            Heard::Answering => {
+                if let Some(turn) = &mut self.turn {
+                    turn.trouble = None;
+                }
+            }
+            Heard::BrokenOff => {
+                if let Some(turn) = &mut self.turn {
+                    turn.failure = Some(broken_off().into());
+                    self.interrupt();
+                }
+            }
+            Heard::Began => {
+                // It may have been told to stop before it had begun.
+                if self.turn.as_ref().is_some_and(|turn| turn.interrupted.is_some()) {
+                    self.stop_it();
+                }
+            }
+            Heard::Idle => self.idle(),
+        }
+    }
+
+    fn tell(&mut self, event: TurnEvent) {
+        if let (Some(summary), TurnEvent::Reported(Report::Spent(usage))) =
+            (&mut self.summary, &event)
+        {
+            summary.add(usage);
+        }
+        if let Some(outlet) = &mut self.outlet {
+            outlet.push(event);
+        }
+    }
+
+    /// The program has nothing more to do, or says so.
+    fn idle(&mut self) {
+        if let Some(summary) = self.summary.take_if(|summary| summary.is_done()) {
+            summary.finish();
+        }
+        let Some(turn) = &mut self.turn else { return };
+        match self.decoder.verdict(false) {
+            Verdict::Over(stop) => self.finish(stop),
+            Verdict::Unsettled => turn.settling = Some(Instant::now() + SETTLED),
+        }
+    }
+
+    /// The program tries again. It may do so for a while from the first time on, unless the next time
+    /// is too far away anyhow.
+    fn trouble(&mut self, trouble: Trouble, next: i64) {
+        let Some(turn) = &mut self.turn else { return };
+        let now = Instant::now();
+        let mut until = now + trouble.kind.patience(self.shared.config.retry_window);
+        if let Some(before) = &turn.trouble {
+            until = until.min(before.until);
+        }
+        let wait = next - jiff::Timestamp::now().as_millisecond();
+        let next = now + Duration::from_millis(u64::try_from(wait).unwrap_or(0));
+        if next > until {
+            turn.failure = Some(trouble.into_error(ID));
+            self.interrupt();
+        } else {
+            turn.trouble = Some(Trial { until, trouble });
+        }
+    }
+
+    fn ask(&mut self, request: String, questions: Vec<Question>) {
+        let asking = Asking::new(request, questions);
+        let allowed = self.talker.request.questions && !asking.questions.is_empty();
+        match &mut self.turn {
+            Some(turn) if turn.knows(&asking.request) => {}
+            Some(turn) if allowed && turn.interrupted.is_none() => {
+                if let Some(outlet) = &mut self.outlet {
+                    asking.events().for_each(|event| outlet.push(event));
+                }
+                turn.ask(asking);
+            }
+            // A refusal would end the turn without a word.
+            _ => {
+                let (request, answers) = asking.nobody_to_ask();
+                self.errand(Errand::Answer { request, answers });
+            }
+        }
+    }
+
+    /// The turn is over. Its end is the last event.
+    fn finish(&mut self, stop: Stop) {
+        let Some(mut turn) = self.turn.take() else { return };
+        let stop = match (stop, turn.failure.take()) {
+            (Stop::Interrupted | Stop::Failed(_), Some(failure)) => Stop::Failed(failure),
+            (Stop::Failed(_), None) if turn.interrupted.is_some() => Stop::Interrupted,
+            (stop, _) => stop,
+        };
+        if let Some(outlet) = &mut self.outlet {
+            outlet.end(stop);
+        }
+    }
+
+    /// Leaves the session. When it returns, nothing is left of the turn that was under way.
+    async fn end(mut self, rests: bool) {
+        self.talker.leaves();
+        let was_busy = self.turn.take().is_some() || self.summary.is_some();
+        if let Some((server, errands)) = self.server.take() {
+            if was_busy {
+                self.talker.stops();
+                errands.abort_and_wait(INTERRUPTED).await;
+            }
+            if !rests && self.talker.has_shell() {
+                let marker = self.talker.request.marker.clone();
+                let _ = tokio::task::spawn_blocking(move || end_marked(&marker)).await;
+            }
+            server.leave(&self.session);
+        }
+        if let Some(outlet) = self.outlet.take() {
+            outlet.close(Stop::Interrupted);
+        }
+    }
+}
+
+/// Makes a session. With a title of ours, the program need not ask a model for one.
+async fn made(server: &Server, request: &OpenRequest) -> Result<String, BackendError> {
+    let body = json!({ "title": format!("atomic: {}", request.agent) });
+    let session: Session = server.http.post("/session", &request.workspace, &body).await?;
+    Ok(session.id)
+}
+
+/// Whether the program still knows a session.
+async fn known(server: &Server, id: &str, folder: &std::path::Path) -> Result<(), BackendError> {
+    let gone = || BackendError::ConversationGone {
+        backend: BackendId::from(ID),
+        conversation: ConversationId::from(id.to_owned()),
+    };
+    if !id.starts_with("ses_") || !id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        return Err(gone());
+    }
+    match server.http.get::<Session>(&format!("/session/{id}"), folder).await {
+        Ok(_) => Ok(()),
+        Err(BackendError::Rejected { .. }) => Err(gone()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The MCP servers of the place, where some of their tools may be ruled out.
+async fn servers(server: &Server, request: &OpenRequest) -> Vec<String> {
+    if request.tools.allow_everything() {
+        return vec![];
+    }
+    // Without the list they are offered, and refused when they are used.
+    let told: Value = server.http.get("/mcp", &request.workspace).await.unwrap_or_default();
+    told.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect()
+}

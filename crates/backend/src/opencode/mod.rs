@@ -1,0 +1,332 @@
+//! OpenCode, by its server: one for all conversations that want the same of it.
+//!
+//! `wire` has the program's messages, `decode` turns them into ours without IO, `launch` says how a
+//! server is started, `server` owns it and hands its events to those who talk, `conversation` is one
+//! of these. `gate` is where the program asks us before it uses a tool, and `settings` is what the
+//! user has told the program about providers.
+
+mod catalogue;
+mod conversation;
+mod decode;
+mod gate;
+mod http;
+mod launch;
+mod server;
+mod settings;
+mod talker;
+mod wire;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use atomic_event::{Answer, BackendId, ConversationId, QuestionId, StepError, Usage};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::guard::Guard;
+use crate::version::Version;
+use crate::words::shorten;
+use crate::{
+    Backend, BackendError, BoxFuture, Conversation, ModelOffer, OpenRequest, Place, ServerState,
+    Turn,
+};
+use conversation::{Command, Talk};
+use launch::{Den, Setup};
+use server::Server;
+use settings::{Found, Places};
+use talker::Talker;
+use wire::Model;
+
+/// The name of this backend, in every output.
+const ID: &str = "opencode";
+
+/// The oldest version that was tried.
+const OLDEST: Version = Version(1, 18, 33);
+
+/// The oldest version that works, when this one is older still.
+pub fn needed_instead_of(version: &str) -> Option<String> {
+    Version::read(version).filter(|version| *version < OLDEST).map(|_| OLDEST.to_string())
+}
+
+/// How to use the program.
+#[derive(Clone, Debug)]
+pub struct OpenCodeConfig {
+    /// The program.
+    pub program: PathBuf,
+    /// How long the program may try again by itself when its provider is in trouble.
+    pub retry_window: Duration,
+    /// Added to our own environment.
+    pub env: Vec<(String, String)>,
+}
+
+/// OpenCode.
+#[derive(Clone)]
+pub struct OpenCodeBackend {
+    shared: Arc<Shared>,
+}
+
+/// What all conversations share.
+struct Shared {
+    config: OpenCodeConfig,
+    guard: Guard,
+    /// Held while one is started, so that those who want the same wait for it.
+    servers: tokio::sync::Mutex<Vec<Arc<Server>>>,
+}
+
+impl OpenCodeBackend {
+    /// Uses the program as `config` says; every process runs under `guard`.
+    pub fn new(config: OpenCodeConfig, guard: Guard) -> Self {
+        let servers = tokio::sync::Mutex::default();
+        Self { shared: Arc::new(Shared { config, guard, servers }) }
+    }
+
+    async fn begin(&self, request: OpenRequest) -> Result<OpenCodeConversation, BackendError> {
+        let shared = Arc::clone(&self.shared);
+        let found = shared.settings(&request.workspace, request.inherit);
+        let model = chosen(&request, &found)?;
+        let helpers = request.helpers.iter().filter_map(|one| one.model.as_deref());
+        let helpers: Vec<Model> = helpers.filter_map(Model::read).collect();
+        let setup = Setup {
+            inherit: request.inherit,
+            helpers: request.helpers.clone(),
+            providers: Some(found.providers(helpers.iter().chain([&model]))),
+            model: Some(found.model.unwrap_or_else(|| model.clone())),
+            users: found.users,
+        };
+        let (commands, id, talker) = Talk::start(shared, setup, model, request).await?;
+        Ok(OpenCodeConversation { id: ConversationId::from(id), commands, talker })
+    }
+
+    /// A server to which nothing is going to be sent.
+    async fn to_look_around(&self, place: &Place) -> Result<Arc<Server>, BackendError> {
+        let found = self.shared.settings(&place.workspace, place.inherit);
+        let setup = Setup {
+            inherit: place.inherit,
+            helpers: vec![],
+            providers: None,
+            model: found.model,
+            users: found.users,
+        };
+        self.shared.server(&setup, "").await
+    }
+}
+
+/// The model to use: the one that is asked for, or the one that is set. The program's own choice
+/// would send everything to its makers.
+fn chosen(request: &OpenRequest, found: &Found) -> Result<Model, BackendError> {
+    match &request.model {
+        Some(asked) => model_named(asked),
+        None => found.model.clone().ok_or_else(|| {
+            BackendError::Misconfigured(
+                "opencode has no model to use, and its own choice would send your code to its \
+                 makers; choose one with --model PROVIDER/MODEL, or as `model` in \
+                 ~/.config/opencode/opencode.json (atomic models --backend opencode lists them)"
+                    .to_owned(),
+            )
+        }),
+    }
+}
+
+fn model_named(name: &str) -> Result<Model, BackendError> {
+    Model::read(name).ok_or_else(|| BackendError::ModelUnknown {
+        backend: BackendId::from(ID),
+        message: format!(
+            "{} is no model of opencode's, they are called PROVIDER/MODEL \
+             (atomic models --backend opencode lists them)",
+            shorten(name)
+        ),
+    })
+}
+
+impl Shared {
+    fn settings(&self, workspace: &std::path::Path, inherit: crate::Inherit) -> Found {
+        Places::of_environment(&self.config.env).look(workspace, inherit)
+    }
+
+    /// A server that does what is wanted; one that runs, or a new one.
+    async fn server(&self, setup: &Setup, marker: &str) -> Result<Arc<Server>, BackendError> {
+        let mut servers = self.servers.lock().await;
+        servers.retain(|server| server.gone().is_none());
+        if let Some(server) = servers.iter().find(|server| server.setup.serves(setup)) {
+            return Ok(Arc::clone(server));
+        }
+        let config_home = Places::of_environment(&self.config.env).config_home();
+        let shell_env = Den::shell_env(setup, &config_home);
+        // It works for all steps of the run, not for the one that is first.
+        let run = marker.split('/').next().unwrap_or_default();
+        let marker = format!("{run}/{ID}/server");
+        let started =
+            Server::start(&self.config, &self.guard, setup.clone(), shell_env, marker).await?;
+        servers.push(Arc::clone(&started));
+        Ok(started)
+    }
+}
+
+impl Backend for OpenCodeBackend {
+    fn id(&self) -> BackendId {
+        BackendId::from(ID)
+    }
+
+    fn reports_cost(&self) -> bool {
+        true
+    }
+
+    fn open(
+        &self,
+        request: OpenRequest,
+    ) -> BoxFuture<'_, Result<Box<dyn Conversation>, BackendError>> {
+        Box::pin(async move { Ok(Box::new(self.begin(request).await?) as Box<dyn Conversation>) })
+    }
+
+    fn models(&self, place: Place) -> BoxFuture<'_, Result<Vec<ModelOffer>, BackendError>> {
+        Box::pin(async move {
+            let server = self.to_look_around(&place).await?;
+            let told: Value = server.http.get("/config/providers", &place.workspace).await?;
+            Ok(offers(&told))
+        })
+    }
+
+    fn servers(&self, place: Place) -> BoxFuture<'_, Result<Vec<ServerState>, BackendError>> {
+        Box::pin(async move {
+            let server = self.to_look_around(&place).await?;
+            let told: Value = server.http.get("/mcp", &place.workspace).await?;
+            Ok(states(&told))
+        })
+    }
+
+    fn end_resting(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let mut servers = self.shared.servers.lock().await;
+            let (idle, busy): (Vec<_>, Vec<_>) =
+                servers.drain(..).partition(|server| server.is_idle());
+            *servers = busy;
+            let ends =
+                idle.into_iter().map(|server| tokio::spawn(async move { server.end().await }));
+            for end in ends.collect::<Vec<_>>() {
+                let _ = end.await;
+            }
+        })
+    }
+}
+
+/// All models of all providers.
+fn offers(told: &Value) -> Vec<ModelOffer> {
+    let list = |value: &Value, key: &str| {
+        value.get(key).and_then(Value::as_array).cloned().unwrap_or_default()
+    };
+    let text = |value: &Value, key: &str| {
+        value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let mut offers = vec![];
+    for provider in list(told, "providers") {
+        let (id, whose) = (text(&provider, "id"), text(&provider, "name"));
+        let models = provider.get("models").and_then(Value::as_object);
+        for (name, model) in models.into_iter().flatten() {
+            let about = format!("{} ({whose})", text(model, "name"));
+            offers.push(ModelOffer { name: format!("{id}/{name}"), about });
+        }
+    }
+    offers.sort_by(|one, other| one.name.cmp(&other.name));
+    offers
+}
+
+fn states(told: &Value) -> Vec<ServerState> {
+    let all = told.as_object().into_iter().flatten();
+    let state = |(name, about): (&String, &Value)| {
+        let text = |key: &str| about.get(key).and_then(Value::as_str).map(str::to_owned);
+        ServerState {
+            name: name.clone(),
+            status: text("status").unwrap_or_else(|| "unknown".to_owned()),
+            error: text("error"),
+        }
+    };
+    all.map(state).collect()
+}
+
+/// A conversation that somebody holds.
+struct OpenCodeConversation {
+    id: ConversationId,
+    commands: mpsc::Sender<Command>,
+    talker: Weak<Talker>,
+}
+
+impl OpenCodeConversation {
+    /// Tells the task something and waits for its answer.
+    async fn tell<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(command(reply)).await.ok()?;
+        answer.await.ok()
+    }
+}
+
+impl Drop for OpenCodeConversation {
+    fn drop(&mut self) {
+        if let Some(talker) = self.talker.upgrade() {
+            talker.leaves();
+        }
+    }
+}
+
+fn over<T>() -> Result<T, BackendError> {
+    Err(misused("the conversation has ended"))
+}
+
+impl Conversation for OpenCodeConversation {
+    fn id(&self) -> ConversationId {
+        self.id.clone()
+    }
+
+    fn send(&self, prompt: String) -> BoxFuture<'_, Result<Turn, BackendError>> {
+        Box::pin(async move {
+            self.tell(|reply| Command::Send { prompt, reply }).await.unwrap_or_else(over)
+        })
+    }
+
+    fn answer(
+        &self,
+        question: QuestionId,
+        answer: Answer,
+    ) -> BoxFuture<'_, Result<(), BackendError>> {
+        Box::pin(async move {
+            let told = self.tell(|reply| Command::Answer { id: question, answer, reply }).await;
+            told.unwrap_or_else(over)
+        })
+    }
+
+    fn interrupt(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let _ = self.tell(|reply| Command::Interrupt { reply }).await;
+        })
+    }
+
+    fn compact(&self) -> BoxFuture<'_, Result<Option<Usage>, StepError>> {
+        Box::pin(async move {
+            let told = self.tell(|reply| Command::Compact { reply }).await;
+            told.unwrap_or_else(|| Err(misused("the conversation has ended").into()))
+        })
+    }
+
+    fn set_model(&self, model: String) -> BoxFuture<'_, Result<(), BackendError>> {
+        Box::pin(async move {
+            let model = model_named(&model)?;
+            self.tell(|reply| Command::SetModel { model, reply }).await.unwrap_or_else(over)
+        })
+    }
+
+    fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            let _ = self.tell(|reply| Command::Close { rests: false, reply }).await;
+        })
+    }
+
+    fn rest(self: Box<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            let _ = self.tell(|reply| Command::Close { rests: true, reply }).await;
+        })
+    }
+}
+
+fn misused(problem: &str) -> BackendError {
+    BackendError::Misused { backend: BackendId::from(ID), problem: problem.to_owned() }
+}

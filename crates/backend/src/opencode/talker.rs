@@ -1,0 +1,183 @@
+//! Who talks in a session: what the agent may use there, and where its events go.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+
+use super::wire::Event;
+use crate::{BackendError, OpenRequest, ToolRule, ToolRules};
+
+/// The question tool.
+const QUESTION: &str = "question";
+
+/// The tool by which structured output is given.
+const STRUCTURED: &str = "StructuredOutput";
+
+/// What can be offered to a model or not, and the tools that go by it.
+const PERMISSIONS: [(&str, &[&str]); 13] = [
+    ("bash", &["bash"]),
+    ("read", &["read"]),
+    ("edit", &["edit", "write", "apply_patch"]),
+    ("glob", &["glob"]),
+    ("grep", &["grep"]),
+    ("list", &["list"]),
+    ("webfetch", &["webfetch"]),
+    ("websearch", &["websearch"]),
+    ("codesearch", &["codesearch"]),
+    ("task", &["task"]),
+    ("skill", &["skill"]),
+    ("todowrite", &["todowrite", "todoread"]),
+    ("lsp", &["lsp"]),
+];
+
+/// What a session's conversation is told.
+#[derive(Debug)]
+pub(super) enum News {
+    Event(Box<Event>),
+    /// Events may have been missed.
+    Resync,
+    /// The server sent something that is not its protocol.
+    Garbled(String),
+    /// The server is gone.
+    Gone(BackendError),
+    /// The prompt was not taken.
+    NotSent(BackendError),
+    /// The summary is made, or is not.
+    Summarised(Result<(), BackendError>),
+}
+
+/// One that talks in a session.
+#[derive(Debug)]
+pub(super) struct Talker {
+    pub(super) request: OpenRequest,
+    pub(super) news: mpsc::UnboundedSender<News>,
+    has_shell: AtomicBool,
+    is_leaving: AtomicBool,
+    is_stopped: AtomicBool,
+}
+
+impl Talker {
+    pub(super) fn new(request: OpenRequest, news: mpsc::UnboundedSender<News>) -> Self {
+        Self {
+            request,
+            news,
+            has_shell: AtomicBool::default(),
+            is_leaving: AtomicBool::default(),
+            is_stopped: AtomicBool::default(),
+        }
+    }
+
+    /// Nobody holds the conversation any more; it is being ended.
+    pub(super) fn leaves(&self) {
+        self.is_leaving.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_leaving(&self) -> bool {
+        self.is_leaving.load(Ordering::Relaxed)
+    }
+
+    /// The turn is to end: nothing is begun any more.
+    pub(super) fn stops(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Another turn begins.
+    pub(super) fn goes_on(&self) {
+        self.is_stopped.store(false, Ordering::Relaxed);
+    }
+
+    /// What marks the processes of its shells.
+    pub(super) fn started_a_shell(&self) -> String {
+        self.has_shell.store(true, Ordering::Relaxed);
+        self.request.marker.clone()
+    }
+
+    /// Whether there may be processes with its marker.
+    pub(super) fn has_shell(&self) -> bool {
+        self.has_shell.load(Ordering::Relaxed) && !self.request.marker.is_empty()
+    }
+
+    /// Why a tool must not be used, if it must not. A helper may use what both it and the agent
+    /// itself may.
+    pub(super) fn refusal(
+        &self,
+        tool: &str,
+        input: &Value,
+        helper: Option<&str>,
+    ) -> Option<String> {
+        if self.is_stopped.load(Ordering::Relaxed) {
+            return Some("the turn was interrupted".to_owned());
+        }
+        let request = &self.request;
+        let ours = (tool == QUESTION && request.questions)
+            || (tool == STRUCTURED && request.schema.is_some())
+            || tool == "invalid";
+        if ours {
+            return None;
+        }
+        let helper = request.helpers.iter().find(|one| Some(one.name.as_str()) == helper);
+        let workspace = &request.workspace;
+        let judge = |rules: &ToolRules| as_known_here(rules).refusal(tool, input, workspace);
+        helper.and_then(|helper| judge(&helper.tools)).or_else(|| judge(&request.tools))
+    }
+
+    /// What is offered to the model, all of it.
+    pub(super) fn offered(&self, servers: &[String]) -> Value {
+        let request = &self.request;
+        let mut offered = permissions(&request.tools, servers);
+        offered.insert(QUESTION.to_owned(), json!(request.questions));
+        Value::Object(offered)
+    }
+}
+
+/// What rules come to: which permissions are given, and which tools of MCP servers are withheld.
+pub(super) fn permissions(rules: &ToolRules, servers: &[String]) -> Map<String, Value> {
+    let rules = as_known_here(rules);
+    let mut given = Map::new();
+    for (permission, tools) in PERMISSIONS {
+        given.insert(permission.to_owned(), json!(tools.iter().any(|tool| may_use(&rules, tool))));
+    }
+    for server in servers {
+        let prefix = format!("{server}_");
+        let is_theirs = |rule: &&ToolRule| match rule.tool.strip_suffix('*') {
+            Some(start) => prefix.starts_with(start) || start.starts_with(&prefix),
+            None => rule.tool.starts_with(&prefix),
+        };
+        let some = rules.only.as_ref().is_none_or(|only| only.iter().any(|rule| is_theirs(&rule)));
+        given.insert(format!("{prefix}*"), json!(some));
+        let off = rules.without.iter().filter(|rule| rule.uses.is_none()).filter(is_theirs);
+        given.extend(off.map(|rule| (rule.tool.clone(), json!(false))));
+    }
+    given
+}
+
+/// Whether some use of a tool is allowed.
+fn may_use(rules: &ToolRules, tool: &str) -> bool {
+    let is_about = |rule: &ToolRule| match rule.tool.strip_suffix('*') {
+        Some(start) => tool.starts_with(start),
+        None => rule.tool.eq_ignore_ascii_case(tool),
+    };
+    let off = rules.without.iter().any(|rule| rule.uses.is_none() && is_about(rule));
+    !off && rules.only.as_ref().is_none_or(|only| only.iter().any(is_about))
+}
+
+/// Rules in the program's names for what has other names elsewhere. A patch is an edit, and the tools
+/// of MCP servers are called `server_tool`.
+fn as_known_here(rules: &ToolRules) -> ToolRules {
+    let all = |rules: &[ToolRule]| {
+        let patches = rules.iter().filter(|rule| rule.tool.eq_ignore_ascii_case("edit"));
+        let patches =
+            patches.map(|rule| ToolRule { tool: "apply_patch".to_owned(), ..rule.clone() });
+        rules.iter().map(renamed).chain(patches).collect()
+    };
+    ToolRules { only: rules.only.as_deref().map(all), without: all(&rules.without) }
+}
+
+fn renamed(rule: &ToolRule) -> ToolRule {
+    let tool = match rule.tool.strip_prefix("mcp__") {
+        Some(rest) => rest.replacen("__", "_", 1),
+        None => rule.tool.clone(),
+    };
+    ToolRule { tool, uses: rule.uses.clone() }
+}

@@ -1,0 +1,88 @@
+//! Which agent program would do the work here and why, and what is good to know about it.
+
+use std::path::Path;
+
+use atomic_backend::claude;
+use atomic_registry::settings::{BACKEND, SANDBOX, SCRIPT, TRUST};
+use atomic_registry::{AgentProgram, ServersFile, agent_program, usable_programs};
+
+use super::{Known, Remark, Severity};
+use crate::{settings, stage};
+
+pub(super) fn look(known: &Known) -> Vec<Remark> {
+    let chosen = settings::backend(&known.values);
+    let Some(program) = chosen.map_or_else(|| first_installed(known), agent_program) else {
+        return vec![without_a_program(known, chosen)];
+    };
+    if !is_installed(known, program) {
+        let text = format!("{} is to be used ({}), and not installed", program.name, why(known));
+        let remedy = format!("install it: {}; or choose another with --backend", program.install);
+        return vec![Remark::new(Severity::Problem, text, remedy)];
+    }
+    let mut remarks = vec![Remark::fine(format!("{} would be used: {}", program.name, why(known)))];
+    remarks.extend(root(program, known));
+    remarks.extend(servers(program, known));
+    remarks
+}
+
+fn is_installed(known: &Known, program: &AgentProgram) -> bool {
+    known.probes.of(program.name).is_some_and(|probe| probe.located.path.is_some())
+}
+
+fn first_installed(known: &Known) -> Option<&'static AgentProgram> {
+    usable_programs().find(|program| is_installed(known, program))
+}
+
+/// Who has chosen.
+fn why(known: &Known) -> String {
+    let chosen = known.values.get(&BACKEND).or_else(|| known.values.get(&SCRIPT));
+    chosen.map_or_else(
+        || "the first that is installed".to_owned(),
+        |chosen| chosen.origin.to_string(),
+    )
+}
+
+/// Nothing to use, or nothing that is a program.
+fn without_a_program(known: &Known, chosen: Option<&str>) -> Remark {
+    if let Some(name) = chosen {
+        return Remark::fine(format!("{name} would be used: {}", why(known)));
+    }
+    let probes = usable_programs().filter_map(|program| known.probes.of(program.name));
+    let is_in_project = probes.into_iter().any(|probe| !probe.located.in_project.is_empty());
+    let place = if is_in_project { " outside the project" } else { "" };
+    let names: Vec<&str> = usable_programs().map(|program| program.name).collect();
+    let text = format!("there is no agent program{place} that can be used: {}", names.join(", "));
+    let remedy = "install one of them; until then, `atomic demo` shows a run without any";
+    Remark::new(Severity::Warning, text, remedy)
+}
+
+/// Root is refused by the program of this name.
+fn root(program: &AgentProgram, known: &Known) -> Option<Remark> {
+    let is_sandbox = known.values.switch(&SANDBOX).unwrap_or(false);
+    let is_sandbox = is_sandbox || stage::is_told_to_be_a_sandbox();
+    if program.name != "claude" || claude::works_unasked(is_sandbox) {
+        return None;
+    }
+    let text = "claude does not work unasked for root, who could harm the whole machine";
+    let remedy = "run atomic as another user or, if this machine is a sandbox that may be harmed, \
+                  say so: atomic config set --user sandbox true";
+    Some(Remark::new(Severity::Warning, text, remedy))
+}
+
+/// MCP servers of a project that is not trusted.
+fn servers(program: &AgentProgram, known: &Known) -> Option<Remark> {
+    let ServersFile { file, key } = program.servers?;
+    let is_trusted = known.values.switch(&TRUST).unwrap_or(false);
+    if is_trusted || !mentions(&known.catalog.project.join(file), key) {
+        return None;
+    }
+    let text = format!("{file}: its MCP servers are not started, the project is not trusted");
+    let remedy = "if you trust it: --trust, or, for everything you run, `atomic config set --user \
+                  trust true`; then `atomic mcp` shows them";
+    Some(Remark::new(Severity::Note, text, remedy))
+}
+
+/// Whether a file has a key, as far as that can be told without reading it as its program does.
+fn mentions(path: &Path, key: &str) -> bool {
+    std::fs::read_to_string(path).is_ok_and(|text| text.contains(&format!("\"{key}\"")))
+}

@@ -1,0 +1,110 @@
+//! Who does the work: the run's own backend, and those that nodes name.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use atomic_backend::Backend;
+use atomic_event::BackendId;
+use atomic_graph::Graph;
+use atomic_workflow::launchers;
+
+use crate::run::RunError;
+use crate::stage::Stage;
+
+/// Makes a backend; the error says, for the user, why it cannot be used here.
+pub type MakeBackend = dyn Fn(&BackendId) -> Result<Arc<dyn Backend>, String> + Send + Sync;
+
+/// The backends besides the run's own. Each is made when it is first asked for, and kept.
+#[derive(Clone)]
+pub struct OtherBackends {
+    make: Arc<MakeBackend>,
+    made: Arc<Mutex<BTreeMap<BackendId, Arc<dyn Backend>>>>,
+}
+
+impl OtherBackends {
+    /// Those that `make` makes.
+    pub fn made_by(
+        make: impl Fn(&BackendId) -> Result<Arc<dyn Backend>, String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { make: Arc::new(make), made: Arc::default() }
+    }
+
+    fn find(&self, id: &BackendId) -> Result<Arc<dyn Backend>, String> {
+        if let Some(known) = self.made().get(id) {
+            return Ok(Arc::clone(known));
+        }
+        let backend = (self.make)(id)?;
+        Ok(Arc::clone(self.made().entry(id.clone()).or_insert(backend)))
+    }
+
+    fn made(&self) -> MutexGuard<'_, BTreeMap<BackendId, Arc<dyn Backend>>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// No other backends.
+impl Default for OtherBackends {
+    fn default() -> Self {
+        Self::made_by(|id| Err(format!("there is no backend `{id}` here")))
+    }
+}
+
+impl fmt::Debug for OtherBackends {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.made().keys()).finish()
+    }
+}
+
+impl Stage {
+    /// The backend of this name, or the run's own.
+    pub(crate) fn backend(&self, named: Option<&BackendId>) -> Result<Arc<dyn Backend>, String> {
+        match named {
+            Some(id) if *id != self.backend.id() => self.others.find(id),
+            Some(_) | None => Ok(Arc::clone(&self.backend)),
+        }
+    }
+
+    /// Ends every program that rests, of whichever backend.
+    pub(crate) async fn end_resting(&self) {
+        self.backend.end_resting().await;
+        let others: Vec<_> = self.others.made().values().cloned().collect();
+        for other in others {
+            other.end_resting().await;
+        }
+    }
+}
+
+/// Says what cannot be used, before anything is spent: every backend that a node names is made now.
+/// A ceiling in money holds only where all that is used say what is spent.
+pub(crate) fn refuse_unusable(
+    stage: &Stage,
+    graph: &Graph,
+    with_money_ceiling: bool,
+) -> Result<(), RunError> {
+    let mut problems = BTreeMap::new();
+    for launcher in launchers(graph) {
+        let named = launcher.backend.as_ref();
+        let id = named.cloned().unwrap_or_else(|| stage.backend.id());
+        let runs_here = match named {
+            Some(_) => format!("the node `{launcher}` runs on {id}, but "),
+            None => String::new(),
+        };
+        match stage.backend(named) {
+            Err(why) => {
+                problems.entry(id).or_insert(format!("{runs_here}{why}"));
+            }
+            Ok(backend) if with_money_ceiling && !backend.reports_cost() => {
+                problems.entry(id.clone()).or_insert(format!(
+                    "{runs_here}{id} does not report what its turns cost, so a ceiling in money \
+                     cannot hold; use a ceiling in tokens or time instead"
+                ));
+            }
+            Ok(_) => {}
+        }
+    }
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(RunError::Refused(problems.into_values().collect::<Vec<_>>().join("\n")))
+}
