@@ -98,6 +98,7 @@ macro_rules! backend_conformance {
             a_list_of_tools_allows_nothing_else
             what_is_taken_away_cannot_be_used
             servers_of_the_project_are_used
+            servers_are_listed
             without_questions_there_is_no_tool_for_them
             helpers_are_told
             a_helper_of_a_restricted_agent_is_restricted
