@@ -212,7 +212,9 @@ impl Server {
         let mut at = session.to_owned();
         // Helpers of helpers of helpers: somewhere it has to end.
         for _ in 0..32 {
-            if let Some((talker, known)) = lock(&self.sessions).find(&at) {
+            // The lock is not held while this is looked at: it is needed again.
+            let known = lock(&self.sessions).find(&at);
+            if let Some((talker, known)) = known {
                 let helper = path.first().map(|(_, agent)| agent.clone()).or(known);
                 self.remember(&talker, path);
                 return Some((talker, helper));
