@@ -80,7 +80,8 @@ impl OpenCodeHome {
         let model = json!({
             "reasoning": true,
             "tool_call": true,
-            "limit": { "context": 200_000, "output": 8_192 },
+            // So large that nothing is summarised unless it is asked for.
+            "limit": { "context": 20_000_000, "output": 8_192 },
             "cost": { "input": 3, "output": 15 },
         });
         let models = Self::MODELS.map(|name| (name.to_owned(), model.clone()));

@@ -5,10 +5,12 @@ use std::sync::Weak;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 
 use super::server::Server;
+use super::talker::Talker;
+use crate::Persona;
 
 /// What is asked.
 #[derive(Debug, Deserialize)]
@@ -29,10 +31,11 @@ pub(super) async fn serve(listener: UnixListener, server: Weak<Server>) {
 }
 
 /// A question without an answer stops whoever asks.
-async fn answer(mut stream: UnixStream, server: &Weak<Server>) -> Option<()> {
-    let mut question = vec![];
-    stream.read_to_end(&mut question).await.ok()?;
-    let asked: Asked = serde_json::from_slice(&question).ok()?;
+async fn answer(stream: UnixStream, server: &Weak<Server>) -> Option<()> {
+    let mut stream = BufReader::new(stream);
+    let mut question = String::new();
+    stream.read_line(&mut question).await.ok()?;
+    let asked: Asked = serde_json::from_str(&question).ok()?;
     let server = server.upgrade()?;
     let answer = decide(&server, &asked).await;
     stream.write_all(answer.to_string().as_bytes()).await.ok()
@@ -42,7 +45,8 @@ async fn decide(server: &Server, asked: &Asked) -> Value {
     let owner = server.owner(&asked.session).await;
     match (&asked.tool, owner) {
         (Some(tool), Some((talker, helper))) => {
-            json!({ "refusal": talker.refusal(tool, &asked.args, helper.as_deref()) })
+            let refusal = talker.refusal(tool, &asked.args, helper.as_deref());
+            json!({ "refusal": refusal.or_else(|| stranger(server, &talker, asked)) })
         }
         (Some(_), None) => json!({ "refusal": "this conversation was not started by atomic" }),
         (None, owner) => {
@@ -54,4 +58,13 @@ async fn decide(server: &Server, asked: &Asked) -> Value {
             json!({ "env": env })
         }
     }
+}
+
+/// Why a helper must not be started: the server knows those of all who talk there.
+fn stranger(server: &Server, talker: &Talker, asked: &Asked) -> Option<String> {
+    let name = asked.args.get("subagent_type").filter(|_| asked.tool.as_deref() == Some("task"))?;
+    let is_called = |helper: &&Persona| name.as_str() == Some(helper.name.as_str());
+    let of_others = server.setup.helpers.iter().any(|helper| is_called(&helper));
+    let of_ours = talker.request.helpers.iter().any(|helper| is_called(&helper));
+    (of_others && !of_ours).then(|| format!("there is no helper {name} for this agent"))
 }

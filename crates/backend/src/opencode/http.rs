@@ -92,6 +92,8 @@ pub(super) fn garbled(text: &str) -> BackendError {
 }
 
 pub(super) fn unreachable(error: &reqwest::Error) -> BackendError {
-    let status = format!("its server does not answer: {error}");
+    let cause = std::iter::successors(Some(error as &dyn std::error::Error), |e| e.source()).last();
+    let cause = cause.map(ToString::to_string).unwrap_or_default();
+    let status = format!("its server does not answer: {cause}");
     BackendError::Exited { backend: BackendId::from(ID), status }
 }

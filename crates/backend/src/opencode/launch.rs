@@ -47,8 +47,8 @@ impl Setup {
             (Some(ours), Some(theirs)) => theirs.is_subset(ours),
             (ours, theirs) => ours.is_none() && theirs.is_none(),
         };
-        let same = |setup: &Self| (setup.inherit, setup.helpers.clone(), setup.users.clone());
-        reaches && same(self) == same(other)
+        let helps = other.helpers.iter().all(|helper| self.helpers.contains(helper));
+        reaches && helps && (self.inherit, &self.users) == (other.inherit, &other.users)
     }
 }
 

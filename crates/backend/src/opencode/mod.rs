@@ -33,7 +33,7 @@ use crate::{
 };
 use conversation::{Command, Talk};
 use launch::{Den, Setup};
-use server::Server;
+use server::{Lease, Server};
 use settings::{Found, Places};
 use talker::Talker;
 use wire::Model;
@@ -99,7 +99,7 @@ impl OpenCodeBackend {
     }
 
     /// A server to which nothing is going to be sent.
-    async fn to_look_around(&self, place: &Place) -> Result<Arc<Server>, BackendError> {
+    async fn to_look_around(&self, place: &Place) -> Result<Lease, BackendError> {
         let found = self.shared.settings(&place.workspace, place.inherit);
         let setup = Setup {
             inherit: place.inherit,
@@ -145,11 +145,11 @@ impl Shared {
     }
 
     /// A server that does what is wanted; one that runs, or a new one.
-    async fn server(&self, setup: &Setup, marker: &str) -> Result<Arc<Server>, BackendError> {
+    async fn server(&self, setup: &Setup, marker: &str) -> Result<Lease, BackendError> {
         let mut servers = self.servers.lock().await;
         servers.retain(|server| server.gone().is_none());
         if let Some(server) = servers.iter().find(|server| server.setup.serves(setup)) {
-            return Ok(Arc::clone(server));
+            return Ok(Lease::of(server));
         }
         let config_home = Places::of_environment(&self.config.env).config_home();
         let shell_env = Den::shell_env(setup, &config_home);
@@ -158,8 +158,13 @@ impl Shared {
         let marker = format!("{run}/{ID}/server");
         let started =
             Server::start(&self.config, &self.guard, setup.clone(), shell_env, marker).await?;
-        servers.push(Arc::clone(&started));
-        Ok(started)
+        // One that can do less and has nothing to do makes room.
+        for idle in servers.extract_if(.., |old| old.is_idle() && setup.serves(&old.setup)) {
+            tokio::spawn(async move { idle.end().await });
+        }
+        let lease = Lease::of(&started);
+        servers.push(started);
+        Ok(lease)
     }
 }
 

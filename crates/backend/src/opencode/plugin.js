@@ -15,7 +15,8 @@ const ask = (question) =>
       }
     });
     gate.on("error", reject);
-    gate.end(JSON.stringify(question));
+    // Its end is not closed: that would close the other end as well.
+    gate.write(JSON.stringify(question) + "\n");
   });
 
 export const Atomic = async () => ({

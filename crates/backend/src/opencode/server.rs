@@ -3,7 +3,9 @@
 //! Start reading at [`Server::start`].
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -46,9 +48,35 @@ const TRIES: u32 = 5;
 /// What it says before the address where it listens.
 const LISTENING: &str = "listening on ";
 
+/// A server that somebody uses; it is not ended for being of no use.
+#[derive(Debug)]
+pub(super) struct Lease(Arc<Server>);
+
+impl Lease {
+    pub(super) fn of(server: &Arc<Server>) -> Self {
+        server.users.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(server))
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.0.users.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Deref for Lease {
+    type Target = Arc<Server>;
+
+    fn deref(&self) -> &Arc<Server> {
+        &self.0
+    }
+}
+
 /// A server that runs, or did.
 #[derive(Debug)]
 pub(super) struct Server {
+    users: AtomicUsize,
     pub(super) setup: Setup,
     pub(super) http: Http,
     /// What the shells of tools are told in place of what the server was told.
@@ -60,6 +88,7 @@ pub(super) struct Server {
     /// Dropped or used to end the process.
     end: Mutex<Option<oneshot::Sender<()>>>,
     ended: Notify,
+    has_ended: AtomicBool,
     /// What it knows about models, by the folder.
     catalogues: Mutex<BTreeMap<PathBuf, Arc<Value>>>,
     _den: Den,
@@ -106,6 +135,7 @@ impl Server {
         };
         let (end, ending) = oneshot::channel();
         let server = Arc::new(Self {
+            users: AtomicUsize::new(0),
             setup,
             http,
             shell_env,
@@ -114,6 +144,7 @@ impl Server {
             gone: Mutex::default(),
             end: Mutex::new(Some(end)),
             ended: Notify::new(),
+            has_ended: AtomicBool::new(false),
             catalogues: Mutex::default(),
             _den: den,
         });
@@ -135,9 +166,14 @@ impl Server {
         lock(&self.gone).clone()
     }
 
-    /// Whether nobody talks here.
+    /// Whether nobody uses it.
     pub(super) fn is_idle(&self) -> bool {
-        lock(&self.sessions).talkers.is_empty()
+        self.users.load(Ordering::SeqCst) == 0
+    }
+
+    /// It is of no use any more, whether it has ended or not.
+    fn is_lost(&self, why: BackendError) {
+        lock(&self.gone).get_or_insert(why);
     }
 
     /// Whether it answers.
@@ -162,7 +198,8 @@ impl Server {
         let mut ended = std::pin::pin!(ended);
         ended.as_mut().enable();
         let asked = lock(&self.end).take();
-        if asked.is_some_and(|end| end.send(()).is_ok()) || self.gone().is_none() {
+        let is_to_end = asked.is_some_and(|end| end.send(()).is_ok());
+        if is_to_end || !self.has_ended.load(Ordering::SeqCst) {
             ended.await;
         }
     }
@@ -258,8 +295,9 @@ impl Server {
         }
     }
 
-    fn has_ended(&self, why: BackendError) {
-        *lock(&self.gone) = Some(why.clone());
+    fn ended_by(&self, why: BackendError) {
+        self.has_ended.store(true, Ordering::SeqCst);
+        self.is_lost(why.clone());
         self.tell_all(|| News::Gone(why.clone()));
         self.ended.notify_waiters();
         self.changed.notify_waiters();
@@ -369,7 +407,7 @@ async fn watch(mut process: Process, mut ending: oneshot::Receiver<()>, server: 
         }
     };
     if let Some(server) = server.upgrade() {
-        server.has_ended(why);
+        server.ended_by(why);
     }
 }
 
@@ -385,6 +423,7 @@ async fn listen(server: Weak<Server>, http: Http, mut connected: Option<oneshot:
         }
         match heard {
             Heard::Garbage(line) => {
+                server.is_lost(garbled(&line));
                 server.tell_all(|| News::Garbled(line.clone()));
                 server.end().await;
                 return;
@@ -393,6 +432,7 @@ async fn listen(server: Weak<Server>, http: Http, mut connected: Option<oneshot:
             Heard::Nothing => failures += 1,
         }
         if failures >= TRIES {
+            server.is_lost(exited("its events are not to be heard any more".to_owned()));
             server.end().await;
             return;
         }

@@ -33,6 +33,7 @@ impl Stage for ScriptStage {
             shell: "run",
             read: "",
             write: "write",
+            edit: "edit",
             ask: "ask",
             help: "",
             server_tool: "",

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::catalogue::Facts;
 use super::decode::{Decoder, Heard, Verdict, broken_off};
 use super::launch::{NOBODY, PERSONA, Setup};
-use super::server::Server;
+use super::server::{Lease, Server};
 use super::talker::{News, Talker};
 use super::wire::{Model, Prompt, PromptPart, Session};
 use super::{ID, Shared, misused};
@@ -53,7 +53,7 @@ pub(super) struct Talk {
     session: String,
     talker: Arc<Talker>,
     /// Where it talks, as long as that is there.
-    server: Option<(Arc<Server>, Errands)>,
+    server: Option<(Lease, Errands)>,
     news: mpsc::UnboundedReceiver<News>,
     commands: mpsc::Receiver<Command>,
     decoder: Decoder,
@@ -120,7 +120,7 @@ impl Talk {
         Ok((commands, session, Arc::downgrade(&talker)))
     }
 
-    fn settle_in(&mut self, server: Arc<Server>) {
+    fn settle_in(&mut self, server: Lease) {
         let errands = Errands::start(&server, &self.session, &self.talker);
         self.server = Some((server, errands));
     }
@@ -140,7 +140,7 @@ impl Talk {
                     return;
                 }
                 Woken::Command(Some(command)) => self.obey(command).await,
-                Woken::News(Some(news)) => self.hear(news),
+                Woken::News(Some(news)) => self.hear(news).await,
                 Woken::News(None) | Woken::Told => {}
                 Woken::NobodyListens => {
                     self.outlet = None;
@@ -240,7 +240,7 @@ impl Talk {
         self.decoder.begin_turn(message);
         self.talker.goes_on();
         self.outlet = Some(outlet);
-        self.turn = Some(CurrentTurn::default());
+        self.turn = Some(CurrentTurn { unheard: Some(body.clone()), ..CurrentTurn::default() });
         let is_busy = std::mem::take(&mut self.may_be_busy);
         self.errand(Errand::Prompt { body, is_busy });
         Ok(turn)
@@ -285,7 +285,7 @@ impl Talk {
         Ok(())
     }
 
-    async fn move_to(&mut self, server: Arc<Server>) -> Result<(), BackendError> {
+    async fn move_to(&mut self, server: Lease) -> Result<(), BackendError> {
         if let Some((old, _)) = self.server.take() {
             old.leave(&self.session);
         }
@@ -362,14 +362,18 @@ impl Talk {
         }
     }
 
-    fn hear(&mut self, news: News) {
+    async fn hear(&mut self, news: News) {
         match news {
             News::Event(event) => {
+                if let Some(turn) = &mut self.turn {
+                    turn.unheard = None;
+                }
                 for heard in self.decoder.event(&event) {
                     self.serve(heard);
                 }
             }
             News::Resync => self.errand(Errand::Resync),
+            News::NotSent(error @ BackendError::Exited { .. }) => self.lost(error).await,
             News::NotSent(error) => self.finish(Stop::Failed(error.into())),
             News::Summarised(result) => {
                 if let Some(summary) = &mut self.summary {
@@ -378,16 +382,30 @@ impl Talk {
             }
             News::Garbled(line) => {
                 let error = BackendError::Garbled { backend: BackendId::from(ID), line };
+                self.server = None;
                 self.finish(Stop::Failed(error.into()));
             }
             News::Gone(error) => {
-                self.server = None;
                 if let Some(summary) = self.summary.take() {
                     summary.fail(error.clone());
                 }
-                self.finish(Stop::Failed(error.into()));
+                self.lost(error).await;
             }
         }
+    }
+
+    /// The server is gone. A prompt that it has done nothing for is sent again, once, to another.
+    async fn lost(&mut self, error: BackendError) {
+        self.server = None;
+        let unheard = self.turn.as_mut().filter(|turn| turn.interrupted.is_none());
+        let error = match unheard.and_then(|turn| turn.unheard.take()) {
+            Some(body) => match self.awake().await {
+                Ok(()) => return self.errand(Errand::Prompt { body, is_busy: true }),
+                Err(error) => error,
+            },
+            None => error,
+        };
+        self.finish(Stop::Failed(error.into()));
     }
 
     /// Does what an event asks for.

@@ -17,13 +17,15 @@ pub(super) struct CurrentTurn {
     /// Those that are open.
     pub(super) questions: Vec<Asking>,
     /// Everything that was asked, so that nothing is asked twice.
-    asked: BTreeSet<String>,
+    pub(super) asked: BTreeSet<String>,
     /// By when it has to end, when it was interrupted.
     pub(super) interrupted: Option<Instant>,
     /// What to report in place of the interruption.
     pub(super) failure: Option<StepError>,
     /// Why the program tries again, when it does.
     pub(super) trouble: Option<Trial>,
+    /// The prompt, until anything has been heard since.
+    pub(super) unheard: Option<Value>,
     /// When it is over, if nothing more is said.
     pub(super) settling: Option<Instant>,
 }

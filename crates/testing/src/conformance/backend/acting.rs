@@ -27,6 +27,7 @@ fn read(words: &Words, rules: &[&str]) -> Vec<ToolRule> {
             ("{shell}", words.shell),
             ("{read}", words.read),
             ("{write}", words.write),
+            ("{edit}", words.edit),
             ("{help}", words.help),
             ("{server_tool}", words.server_tool),
         ];
@@ -114,7 +115,7 @@ pub async fn what_is_taken_away_cannot_be_used(stage: &dyn Stage) {
         ]
     };
     let prompt = unique("go");
-    let rules = without(&words, &["{write}", "{shell}(git push:*)", "{server_tool}"]);
+    let rules = without(&words, &["{write}", "{edit}", "{shell}(git push:*)", "{server_tool}"]);
     let (open, heard) = acting(stage, acts(), rules, &prompt).await;
     assert_eq!(went_well(&heard), ["shell"], "{:?}", heard.tools);
     assert_not_made(&open, &["written", "behind", BY_SERVER], &heard);
@@ -331,7 +332,7 @@ pub async fn a_helper_of_a_restricted_agent_is_restricted(stage: &dyn Stage) {
 pub async fn a_helper_has_rules_of_its_own(stage: &dyn Stage) {
     let words = stage.words();
     let some = only(&words, &["{shell}(git:*)"]);
-    let rest = without(&words, &["{write}", "{shell}(touch:*)"]);
+    let rest = without(&words, &["{write}", "{edit}", "{shell}(touch:*)"]);
     for (rules, offered) in [(some, words.shell), (rest, words.read)] {
         let prompt = unique("helper: try");
         let before = vec![Act::write("own", "x")];

@@ -54,6 +54,9 @@ pub struct Words {
     pub read: &'static str,
     /// The tool that makes a file.
     pub write: &'static str,
+    /// The tool that changes a file. A program may be able to withhold it only together with the one
+    /// that makes a file.
+    pub edit: &'static str,
     /// The tool that asks the user.
     pub ask: &'static str,
     /// The tool that starts a helper.

@@ -5,6 +5,8 @@ mod claude_chaos;
 mod claude_errors;
 mod claude_life;
 mod claude_words;
+mod opencode;
+mod scripts;
 mod stand;
 
 use std::process::Command;

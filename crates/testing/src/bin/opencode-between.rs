@@ -1,0 +1,91 @@
+//! Stands between us and `opencode serve`, for tests of what goes wrong on the way: what it hears is
+//! passed on, but after an event that says `garbage, please` comes one that is none. With a version
+//! in `ATOMIC_TEST_OPENCODE_VERSION` it is the server itself, of that version, and nothing else.
+#![expect(clippy::print_stdout, reason = "it says where it listens, as the program does")]
+
+use std::process::Stdio;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::process::Command;
+
+const TRIGGER: &[u8] = b"garbage, please";
+
+/// An event, in the form of a piece of a body of unknown length, in which there is no JSON.
+const GARBAGE: &[u8] = b"9\r\ndata: %\n\n\r\n";
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> std::io::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let here = listener.local_addr()?;
+    if let Ok(version) = std::env::var("ATOMIC_TEST_OPENCODE_VERSION") {
+        println!("opencode server listening on http://{here}");
+        return be(&listener, &version).await;
+    }
+    let program = std::env::var_os("ATOMIC_TEST_OPENCODE").unwrap_or_default();
+    let mut child =
+        Command::new(program).args(std::env::args().skip(1)).stdout(Stdio::piped()).spawn()?;
+    let mut lines = BufReader::new(child.stdout.take().ok_or(std::io::ErrorKind::Other)?).lines();
+    let mut there = String::new();
+    while let Some(line) = lines.next_line().await? {
+        if let Some((_, address)) = line.split_once("listening on http://") {
+            address.trim().clone_into(&mut there);
+            break;
+        }
+    }
+    println!("opencode server listening on http://{here}");
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                let there = there.clone();
+                if let Ok((client, _)) = accepted {
+                    tokio::spawn(async move { pass_on(client, &there).await });
+                }
+            }
+            status = child.wait() => std::process::exit(status?.code().unwrap_or(137)),
+        }
+    }
+}
+
+async fn be(listener: &TcpListener, version: &str) -> std::io::Result<()> {
+    loop {
+        let (mut client, _) = listener.accept().await?;
+        let mut request = [0; 4096];
+        let _ = client.read(&mut request).await?;
+        let body = format!("{{\"healthy\":true,\"version\":\"{version}\"}}");
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        client.write_all(format!("{head}{body}").as_bytes()).await?;
+    }
+}
+
+async fn pass_on(client: TcpStream, there: &str) -> std::io::Result<()> {
+    let server = TcpStream::connect(there).await?;
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    tokio::spawn(copy(from_client, to_server, false));
+    copy(from_server, to_client, true).await
+}
+
+async fn copy(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    spoils: bool,
+) -> std::io::Result<()> {
+    let mut bytes = vec![0; 256 * 1024];
+    loop {
+        let read = from.read(&mut bytes).await?;
+        if read == 0 {
+            return to.shutdown().await;
+        }
+        let piece = &bytes[..read];
+        to.write_all(piece).await?;
+        let is_event = piece.ends_with(b"\r\n") && piece.windows(6).any(|part| part == b"data: ");
+        if spoils && is_event && piece.windows(TRIGGER.len()).any(|part| part == TRIGGER) {
+            to.write_all(GARBAGE).await?;
+        }
+    }
+}
