@@ -22,12 +22,13 @@ use super::server::{Lease, Server};
 use super::talker::{News, Talker};
 use super::wire::{Model, Prompt, PromptPart, Session};
 use super::{ID, Shared, misused};
+use crate::asking::Asking;
 use crate::guard::end_marked;
 use crate::outlet::{Outlet, at, deserted, tell};
 use crate::trouble::Trouble;
 use crate::{BackendError, OpenRequest, Turn};
 use errands::{Errand, Errands};
-use turn::{Asking, CurrentTurn, Summary, Trial, message_id};
+use turn::{CurrentTurn, Summary, Trial, answered, message_id, nobody_to_ask};
 
 /// How long an interrupted turn may take to end by itself.
 const INTERRUPTED: Duration = Duration::from_secs(2);
@@ -253,13 +254,13 @@ impl Talk {
     }
 
     fn answer(&mut self, id: &QuestionId, answer: Answer) -> Result<(), BackendError> {
-        let questions = self.turn.iter_mut().flat_map(|turn| turn.questions.iter_mut());
-        let open = questions.into_iter().find_map(|asking| Some((asking.place(id)?, asking)));
-        let Some((place, asking)) = open else {
+        let mut questions = self.turn.iter_mut().flat_map(|turn| turn.questions.iter_mut());
+        let Some(asking) =
+            questions.find_map(|asking| asking.answer(id, &answer).then_some(asking))
+        else {
             return Err(misused(&format!("the question {id} is not open")));
         };
-        asking.answers.insert(place, answer);
-        let Some(answers) = asking.answered() else { return Ok(()) };
+        let Some(answers) = answered(asking) else { return Ok(()) };
         let request = asking.request.clone();
         if let Some(turn) = &mut self.turn {
             turn.questions.retain(|asking| asking.request != request);
@@ -491,7 +492,7 @@ impl Talk {
             }
             // A refusal would end the turn without a word.
             _ => {
-                let (request, answers) = asking.nobody_to_ask();
+                let (request, answers) = nobody_to_ask(asking);
                 self.errand(Errand::Answer { request, answers });
             }
         }

@@ -1,14 +1,15 @@
 //! The turn under way, and the summary under way.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use atomic_event::{Answer, Question, QuestionId, StepError, TurnEvent, Usage};
+use atomic_event::{StepError, Usage};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::BackendError;
+use crate::asking::Asking;
 use crate::trouble::Trouble;
 
 /// The turn under way.
@@ -53,52 +54,16 @@ impl CurrentTurn {
     }
 }
 
-/// Questions of one call, which are put to the user together.
-pub(super) struct Asking {
-    pub(super) request: String,
-    pub(super) questions: Vec<Question>,
-    /// By the place of the question.
-    pub(super) answers: BTreeMap<usize, Answer>,
+/// All answers in their order, when all are there.
+pub(super) fn answered(asking: &Asking) -> Option<Value> {
+    Some(asking.answered()?.into_iter().map(|(_, answer)| json!(answer.chosen)).collect())
 }
 
-impl Asking {
-    pub(super) fn new(request: String, questions: Vec<Question>) -> Self {
-        Self { request, questions, answers: BTreeMap::new() }
-    }
-
-    fn id(&self, place: usize) -> QuestionId {
-        QuestionId::from(format!("{}/{place}", self.request))
-    }
-
-    /// The place of a question that is open.
-    pub(super) fn place(&self, id: &QuestionId) -> Option<usize> {
-        let is_it = |place: &usize| self.id(*place) == *id && !self.answers.contains_key(place);
-        (0..self.questions.len()).find(is_it)
-    }
-
-    pub(super) fn events(&self) -> impl Iterator<Item = TurnEvent> {
-        let last = self.questions.len().saturating_sub(1);
-        let numbered = self.questions.iter().enumerate();
-        numbered.map(move |(place, question)| TurnEvent::Asked {
-            id: self.id(place),
-            question: question.clone(),
-            more: last - place,
-        })
-    }
-
-    /// All answers in their order, when all are there.
-    pub(super) fn answered(&self) -> Option<Value> {
-        let answers = (0..self.questions.len()).map(|place| self.answers.get(&place));
-        let answers: Option<Vec<_>> = answers.collect();
-        Some(answers?.into_iter().map(|answer| json!(answer.chosen)).collect())
-    }
-
-    /// What is answered where nobody is.
-    pub(super) fn nobody_to_ask(self) -> (String, Value) {
-        let answer = "Nobody can be asked here. Decide yourself and say what you decided.";
-        let answers = self.questions.iter().map(|_| json!([answer])).collect();
-        (self.request, answers)
-    }
+/// What is answered where nobody is.
+pub(super) fn nobody_to_ask(asking: Asking) -> (String, Value) {
+    let answer = "Nobody can be asked here. Decide yourself and say what you decided.";
+    let answers = asking.questions.iter().map(|_| json!([answer])).collect();
+    (asking.request, answers)
 }
 
 /// A summary under way.
