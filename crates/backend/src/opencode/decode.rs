@@ -296,8 +296,7 @@ impl Decoder {
         if !self.counted.insert(part.call.clone()) {
             return None;
         }
-        let told = part.state.metadata.session_id.as_ref();
-        let Some(helper) = told.and_then(|id| self.helpers.get_mut(id)) else {
+        let Some(id) = &part.state.metadata.session_id else {
             // It was refused, or there is no such helper.
             let (tool, summary) = named(part);
             return Some(reported(Report::ToolUsed(ToolUse {
@@ -307,6 +306,8 @@ impl Decoder {
                 by: None,
             })));
         };
+        // One that was started in an earlier turn can be told to go on.
+        let helper = self.helpers.entry(id.clone()).or_insert_with(|| known(id, &part.state.input));
         helper.state = state;
         Some(reported(Report::Helper(helper.clone())))
     }
@@ -361,6 +362,19 @@ impl Decoder {
             return Stop::Done { text: message.map(text_of).unwrap_or_default() };
         }
         Stop::Failed(trouble_of(error).into_error(ID))
+    }
+}
+
+/// A helper, by the call that has it work.
+fn known(id: &str, input: &Value) -> Helper {
+    let text = |key: &str| input.get(key).and_then(Value::as_str).unwrap_or_default();
+    Helper {
+        id: id.to_owned(),
+        agent: text("subagent_type").to_owned(),
+        task: shorten(text("description")),
+        state: HelperState::Started,
+        tools_used: 0,
+        tokens: 0,
     }
 }
 

@@ -340,9 +340,8 @@ impl Talk {
         }
         let Some(turn) = &mut self.turn else { return };
         if turn.settling.take_if(|until| *until <= now).is_some() {
-            if let Verdict::Over(stop) = self.decoder.verdict(true) {
-                self.finish(stop);
-            }
+            // It may have been the word about the turn before, which comes twice.
+            self.errand(Errand::Look);
         } else if turn.interrupted.is_some_and(|until| until <= now) {
             self.give_up().await;
         } else if let Some(trial) = turn.trouble.take_if(|trial| trial.until <= now) {
@@ -374,6 +373,11 @@ impl Talk {
                 }
             }
             News::Resync => self.errand(Errand::Resync),
+            News::Looked { is_idle } => {
+                if let (true, Verdict::Over(stop)) = (is_idle, self.decoder.verdict(true)) {
+                    self.finish(stop);
+                }
+            }
             News::NotSent(error @ BackendError::Exited { .. }) => self.lost(error).await,
             News::NotSent(error) => self.finish(Stop::Failed(error.into())),
             News::Summarised(result) => {
