@@ -422,10 +422,8 @@ fn nothing_done() -> BackendError {
 fn retried(about: &About) -> Vec<Heard> {
     let status = &about.status;
     // The program does not say which status the provider answered with.
-    let kind = match trouble::kind(None, &status.message, "") {
-        Kind::Rejected => Kind::Unavailable,
-        kind => kind,
-    };
+    let kind = trouble::kind(None, &status.message, "");
+    let kind = if kind == Kind::Rejected { Kind::Unavailable } else { kind };
     let now = jiff::Timestamp::now().as_millisecond();
     let wait = Wait {
         code: kind.code().to_owned(),

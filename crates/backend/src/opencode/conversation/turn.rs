@@ -1,14 +1,11 @@
-//! The turn under way, and the summary under way.
+//! The turn under way.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use atomic_event::{StepError, Usage};
+use atomic_event::StepError;
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::BackendError;
 use crate::asking::Asking;
 use crate::trouble::Trouble;
 
@@ -64,52 +61,6 @@ pub(super) fn nobody_to_ask(asking: Asking) -> (String, Value) {
     let answer = "Nobody can be asked here. Decide yourself and say what you decided.";
     let answers = asking.questions.iter().map(|_| json!([answer])).collect();
     (asking.request, answers)
-}
-
-/// A summary under way.
-pub(super) struct Summary {
-    reply: oneshot::Sender<Result<Option<Usage>, StepError>>,
-    spent: Option<Usage>,
-    result: Option<Result<(), BackendError>>,
-    /// When it is over, though the program may not have said what it has cost.
-    pub(super) until: Option<Instant>,
-}
-
-impl Summary {
-    pub(super) fn new(reply: oneshot::Sender<Result<Option<Usage>, StepError>>) -> Self {
-        Self { reply, spent: None, result: None, until: None }
-    }
-
-    pub(super) fn add(&mut self, usage: &Usage) {
-        let sum = self.spent.get_or_insert_default();
-        sum.input_tokens = sum.input_tokens.saturating_add(usage.input_tokens);
-        sum.output_tokens = sum.output_tokens.saturating_add(usage.output_tokens);
-        let costs = [sum.cost_usd, usage.cost_usd].into_iter().flatten();
-        sum.cost_usd = costs.reduce(|one, other| one + other);
-    }
-
-    pub(super) fn is_made(&mut self, result: Result<(), BackendError>, settling: Duration) {
-        self.result = Some(result);
-        self.until = Some(Instant::now() + settling);
-    }
-
-    pub(super) fn is_done(&self) -> bool {
-        self.result.is_some()
-    }
-
-    pub(super) fn is_due(&self, now: Instant) -> bool {
-        self.until.is_some_and(|until| until <= now)
-    }
-
-    pub(super) fn fail(mut self, error: BackendError) {
-        self.result = Some(Err(error));
-        self.finish();
-    }
-
-    pub(super) fn finish(self) {
-        let made = self.result.unwrap_or(Ok(()));
-        let _ = self.reply.send(made.map(|()| self.spent).map_err(StepError::from));
-    }
 }
 
 /// A new id of a message, in the program's own form: the time, so that ids grow, and chance.
