@@ -7,8 +7,10 @@
 mod asking;
 pub mod claude;
 mod conversation;
+pub mod copilot;
 mod error;
 pub mod guard;
+mod lifeline;
 pub mod opencode;
 mod outlet;
 mod process;

@@ -13,6 +13,9 @@ pub const OLDER_CLAUDE: &str = "2.1.197";
 /// The `opencode` that is tested.
 pub const OPENCODE: &str = "1.18.33";
 
+/// The `copilot` that is tested.
+pub const COPILOT: &str = "1.0.102";
+
 /// The folder with a program in one version, as it stands in `PATH`.
 pub fn folder(name: &str, version: &str) -> PathBuf {
     let agents = std::env::var_os("ATOMIC_AGENTS")
@@ -118,6 +121,43 @@ impl OpenCodeHome {
             ("OPENCODE_DISABLE_MODELS_FETCH", "1".to_owned()),
             ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1".to_owned()),
             ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1".to_owned()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
+    }
+}
+
+/// A home for `copilot`.
+#[derive(Debug)]
+pub struct CopilotHome(TempDir);
+
+impl Default for CopilotHome {
+    fn default() -> Self {
+        Self(tempfile::tempdir().expect("a temporary folder"))
+    }
+}
+
+impl CopilotHome {
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// What makes the program talk to the model at `url` and to nobody else.
+    pub fn env(&self, url: &str) -> Vec<(String, String)> {
+        let home = self.path().display().to_string();
+        // Unpacked once, when the programs are installed.
+        let cache = folder("copilot", COPILOT).with_file_name("copilot-cache");
+        [
+            ("HOME", home.clone()),
+            ("COPILOT_HOME", format!("{home}/.copilot")),
+            ("COPILOT_CACHE_HOME", cache.display().to_string()),
+            ("COPILOT_OFFLINE", "true".to_owned()),
+            ("COPILOT_PROVIDER_TYPE", "openai".to_owned()),
+            ("COPILOT_PROVIDER_WIRE_API", "completions".to_owned()),
+            ("COPILOT_PROVIDER_BASE_URL", format!("{url}/v1")),
+            ("COPILOT_PROVIDER_API_KEY", "of-no-use-anywhere".to_owned()),
+            ("COPILOT_MODEL", "plain-1".to_owned()),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into()

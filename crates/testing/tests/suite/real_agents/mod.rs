@@ -5,6 +5,7 @@ mod claude_chaos;
 mod claude_errors;
 mod claude_life;
 mod claude_words;
+mod copilot;
 mod opencode;
 mod scripts;
 mod stand;

@@ -1,0 +1,229 @@
+//! From the program's events to our words, without IO.
+//!
+//! Start reading at [`Decoder::event`].
+
+use std::collections::BTreeMap;
+
+use atomic_event::{Helper, HelperState, Report, Stop, ToolCall, ToolUse, TurnEvent, Usage, Wait};
+use serde_json::Value;
+
+use super::ID;
+use super::wire::{About, Event};
+use crate::trouble::{self, Kind, Trouble};
+use crate::words::{shorten, summary, tool_name};
+
+/// What an event comes to.
+#[derive(Debug, PartialEq)]
+pub(super) enum Heard {
+    /// Part of the turn.
+    Event(TurnEvent),
+    /// The agent's own list has changed; what is in it has to be asked for.
+    ListChanged,
+    /// The provider is in trouble, and the program tries again.
+    Trouble(Trouble),
+    /// A part of an answer is whole: whatever trouble there was is over.
+    Answering,
+    /// The turn is over.
+    Ended(Stop),
+}
+
+/// Tools that are told of in words of their own, or that do nothing anybody wants to know.
+const OWN_WORDS: [&str; 3] = ["task", "ask_user", "report_intent"];
+
+/// Reads the events of one session.
+#[derive(Debug, Default)]
+pub(super) struct Decoder {
+    calls: BTreeMap<String, ToolCall>,
+    /// What helpers are to do, by the call that starts them.
+    tasks: BTreeMap<String, String>,
+    helpers: BTreeMap<String, Helper>,
+    /// Whether pieces of the message have come.
+    came_in_pieces: bool,
+    /// The last text of the agent itself.
+    text: String,
+    error: Option<Trouble>,
+    /// How often the program has tried again.
+    tries: u64,
+    context: (Option<u64>, Option<u64>),
+}
+
+impl Decoder {
+    /// Forgets the turn before.
+    pub(super) fn begin_turn(&mut self) {
+        *self = Self { context: self.context, ..Self::default() };
+    }
+
+    /// Takes in one event.
+    pub(super) fn event(&mut self, event: &Event) -> Vec<Heard> {
+        let (about, by) = (&event.about, event.agent.as_deref());
+        match event.kind {
+            "assistant.message_delta" if by.is_none() => {
+                self.came_in_pieces = true;
+                piece(about, |text| TurnEvent::Typed { text })
+            }
+            "assistant.reasoning_delta" if by.is_none() => {
+                piece(about, |text| TurnEvent::Thought { text })
+            }
+            "assistant.message" => self.message(about, by),
+            "assistant.usage" => self.spent(about, by),
+            "session.usage_info" if by.is_none() => {
+                self.context = (about.current_tokens, about.token_limit);
+                vec![]
+            }
+            "tool.execution_start" => self.tool_began(about, by).into_iter().collect(),
+            "tool.execution_complete" => self.tool_ended(about).into_iter().collect(),
+            "subagent.started" => self.helper_began(about, by).into_iter().collect(),
+            "subagent.completed" => self.helper_ended(about, by, HelperState::Finished),
+            "subagent.failed" => self.helper_ended(about, by, HelperState::Failed),
+            "assistant.turn_retry" => self.retried(about),
+            "session.info" if about.info_type == "model_retry" => self.retried(about),
+            "session.error" if by.is_none() => {
+                self.error = Some(trouble_of(about));
+                vec![]
+            }
+            "session.todos_changed" => vec![Heard::ListChanged],
+            "session.compaction_complete" if about.success => vec![reported(Report::Compacted {
+                before: about.pre_compaction_tokens,
+                after: about.post_compaction_tokens,
+            })],
+            "session.idle" => vec![Heard::Ended(self.stop(about))],
+            _ => vec![],
+        }
+    }
+
+    fn message(&mut self, about: &About, by: Option<&str>) -> Vec<Heard> {
+        let mut heard = vec![Heard::Answering];
+        if by.is_some() {
+            return heard;
+        }
+        let text = about.content.as_str().unwrap_or_default();
+        let came = std::mem::take(&mut self.came_in_pieces);
+        if about.tool_requests.is_empty() {
+            text.clone_into(&mut self.text);
+        }
+        if !text.is_empty() {
+            if !came {
+                heard.push(Heard::Event(TurnEvent::Typed { text: text.to_owned() }));
+            }
+            heard.push(reported(Report::Said { text: text.to_owned() }));
+        }
+        heard
+    }
+
+    fn spent(&mut self, about: &About, by: Option<&str>) -> Vec<Heard> {
+        // What is read from the cache is part of what is read; what is written there is not.
+        let read = about.input_tokens.saturating_add(about.cache_write_tokens);
+        let written = about.output_tokens;
+        if read == 0 && written == 0 {
+            return vec![];
+        }
+        let (filled, window) = if by.is_none() { self.context } else { (None, None) };
+        vec![reported(Report::Spent(Usage {
+            input_tokens: read,
+            output_tokens: written,
+            // The program counts requests, not money.
+            cost_usd: None,
+            context_tokens: filled,
+            context_window: window,
+        }))]
+    }
+
+    fn tool_began(&mut self, about: &About, by: Option<&str>) -> Option<Heard> {
+        if about.tool_name == "task" {
+            let task = about.arguments.get("description").and_then(Value::as_str);
+            self.tasks.insert(about.tool_call_id.clone(), shorten(task.unwrap_or_default()));
+        }
+        if OWN_WORDS.contains(&about.tool_name.as_str()) {
+            return None;
+        }
+        let call = ToolCall {
+            tool: tool_name(&about.tool_name),
+            summary: summary(&about.arguments),
+            by: by.map(str::to_owned),
+        };
+        self.calls.insert(about.tool_call_id.clone(), call.clone());
+        Some(Heard::Event(TurnEvent::ToolBegan(call)))
+    }
+
+    fn tool_ended(&mut self, about: &About) -> Option<Heard> {
+        let ok = about.success && about.shell_execution.exit_code.is_none_or(|code| code == 0);
+        let call = self.calls.remove(&about.tool_call_id);
+        // A helper that was never started has no other end.
+        let refused = self.tasks.remove(&about.tool_call_id).filter(|_| !ok);
+        let refused =
+            refused.map(|task| ToolCall { tool: "task".to_owned(), summary: task, by: None });
+        let ToolCall { tool, summary, by } = call.or(refused)?;
+        Some(reported(Report::ToolUsed(ToolUse { tool, summary, ok, by })))
+    }
+
+    fn helper_began(&mut self, about: &About, by: Option<&str>) -> Option<Heard> {
+        let helper = Helper {
+            id: by?.to_owned(),
+            agent: about.agent_name.clone(),
+            task: self.tasks.remove(&about.tool_call_id).unwrap_or_default(),
+            state: HelperState::Started,
+            tools_used: 0,
+            tokens: 0,
+        };
+        self.helpers.insert(helper.id.clone(), helper.clone());
+        Some(reported(Report::Helper(helper)))
+    }
+
+    fn helper_ended(&mut self, about: &About, by: Option<&str>, state: HelperState) -> Vec<Heard> {
+        let helper = by.and_then(|id| self.helpers.remove(id));
+        let ended = helper.map(|helper| Helper {
+            state,
+            tools_used: about.total_tool_calls,
+            tokens: about.total_tokens,
+            ..helper
+        });
+        ended.map(|helper| reported(Report::Helper(helper))).into_iter().collect()
+    }
+
+    /// The program tries again. Why is said in words, if at all.
+    fn retried(&mut self, about: &About) -> Vec<Heard> {
+        self.tries += 1;
+        self.came_in_pieces = false;
+        let words = format!("{} {}", trouble::words_of(&about.message), about.reason);
+        let kind = match trouble::kind(about.status_code, &words, "") {
+            Kind::Rejected => Kind::Unavailable,
+            kind => kind,
+        };
+        let wait = Wait { code: kind.code().to_owned(), attempt: self.tries, delay_ms: 0 };
+        let trouble = Trouble { kind, words: words.trim().to_owned() };
+        vec![Heard::Trouble(trouble), reported(Report::Waited(wait))]
+    }
+
+    fn stop(&mut self, about: &About) -> Stop {
+        if about.aborted {
+            return Stop::Interrupted;
+        }
+        match self.error.take() {
+            Some(trouble) => Stop::Failed(trouble.into_error(ID)),
+            None => Stop::Done { text: std::mem::take(&mut self.text) },
+        }
+    }
+}
+
+/// What an error of the program means.
+fn trouble_of(about: &About) -> Trouble {
+    let words = trouble::words_of(&about.message);
+    let kind = match (about.error_type.as_str(), trouble::kind(about.status_code, &words, "")) {
+        ("authentication", _) => Kind::Login,
+        ("rate_limit", kind @ (Kind::Quota | Kind::Overloaded)) => kind,
+        ("rate_limit", _) => Kind::RateLimited,
+        ("quota", _) => Kind::Quota,
+        (_, Kind::Rejected) if about.status_code.is_none() => Kind::Unavailable,
+        (_, kind) => kind,
+    };
+    Trouble { kind, words }
+}
+
+fn piece(about: &About, event: impl FnOnce(String) -> TurnEvent) -> Vec<Heard> {
+    let text = &about.delta_content;
+    if text.is_empty() { vec![] } else { vec![Heard::Event(event(text.clone()))] }
+}
+
+fn reported(report: Report) -> Heard {
+    Heard::Event(TurnEvent::Reported(report))
+}

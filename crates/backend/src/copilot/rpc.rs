@@ -1,0 +1,164 @@
+//! Messages with their length in front, and calls that are answered.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use atomic_event::BackendId;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use super::ID;
+use crate::BackendError;
+
+/// What the length of a message is called.
+const LENGTH: &str = "content-length:";
+
+/// The largest message that is taken.
+const LARGEST: usize = 256 * 1024 * 1024;
+
+/// Our side of the line.
+#[derive(Debug)]
+pub(super) struct Rpc {
+    outgoing: mpsc::UnboundedSender<Value>,
+    open: Mutex<BTreeMap<u64, oneshot::Sender<Result<Value, String>>>>,
+    calls: AtomicU64,
+}
+
+impl Rpc {
+    /// Writes what is said into the program's input, as soon as the program reads it.
+    pub(super) fn new(stdin: ChildStdin) -> Self {
+        let (outgoing, said) = mpsc::unbounded_channel();
+        tokio::spawn(write(stdin, said));
+        Self { outgoing, open: Mutex::default(), calls: AtomicU64::new(1) }
+    }
+
+    fn say(&self, mut message: Value) {
+        message["jsonrpc"] = json!("2.0");
+        // A program that is gone is noticed by its end.
+        let _ = self.outgoing.send(message);
+    }
+
+    /// Calls a method and waits for its answer; without a limit as long as the program lives.
+    pub(super) async fn call(
+        &self,
+        method: &str,
+        params: Value,
+        limit: Option<Duration>,
+    ) -> Result<Value, BackendError> {
+        let id = self.calls.fetch_add(1, Ordering::Relaxed);
+        let (sender, answer) = oneshot::channel();
+        lock(&self.open).insert(id, sender);
+        self.say(json!({ "id": id, "method": method, "params": params }));
+        let answer = match limit {
+            None => answer.await,
+            Some(limit) => match timeout(limit, answer).await {
+                Ok(answer) => answer,
+                Err(_) => {
+                    lock(&self.open).remove(&id);
+                    return Err(exited(&format!("it did not answer {method} in time")));
+                }
+            },
+        };
+        match answer {
+            Ok(Ok(result)) => Ok(result),
+            Ok(Err(message)) => {
+                Err(BackendError::Rejected { backend: BackendId::from(ID), message })
+            }
+            Err(_) => Err(exited(&format!("it ended before it had answered {method}"))),
+        }
+    }
+
+    /// Answers a call of the program's.
+    pub(super) fn reply(&self, id: &Value, result: &Value) {
+        self.say(json!({ "id": id, "result": result }));
+    }
+
+    /// Answers a call that is not known here.
+    pub(super) fn refuse(&self, id: &Value, method: &str) {
+        let error = json!({ "code": -32601, "message": format!("{method} is not supported") });
+        self.say(json!({ "id": id, "error": error }));
+    }
+
+    /// The program has answered a call.
+    pub(super) fn answered(&self, id: &Value, answer: Result<Value, String>) {
+        let open = id.as_u64().and_then(|id| lock(&self.open).remove(&id));
+        if let Some(open) = open {
+            let _ = open.send(answer);
+        }
+    }
+
+    /// Nobody will answer any more.
+    pub(super) fn hang_up(&self) {
+        lock(&self.open).clear();
+    }
+}
+
+async fn write(mut stdin: ChildStdin, mut said: mpsc::UnboundedReceiver<Value>) {
+    while let Some(message) = said.recv().await {
+        let body = message.to_string();
+        let head = format!("Content-Length: {}\r\n\r\n", body.len());
+        let whole = [head.as_bytes(), body.as_bytes()].concat();
+        if stdin.write_all(&whole).await.is_err() || stdin.flush().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// What comes from the program.
+pub(super) enum Incoming {
+    Message(Vec<u8>),
+    /// Something that is no message.
+    Garbage(String),
+    End,
+}
+
+/// Reads messages.
+pub(super) struct Reader(BufReader<ChildStdout>);
+
+impl Reader {
+    pub(super) fn new(stdout: ChildStdout) -> Self {
+        Self(BufReader::with_capacity(256 * 1024, stdout))
+    }
+
+    pub(super) async fn next(&mut self) -> Incoming {
+        let mut length = None;
+        loop {
+            let mut line = vec![];
+            match self.0.read_until(b'\n', &mut line).await {
+                Ok(0) | Err(_) => return Incoming::End,
+                Ok(_) => {}
+            }
+            let line = String::from_utf8_lossy(&line).trim().to_lowercase();
+            match (line.strip_prefix(LENGTH), length) {
+                (Some(told), _) => match told.trim().parse::<usize>() {
+                    Ok(bytes) if bytes <= LARGEST => length = Some(bytes),
+                    _ => return Incoming::Garbage(line),
+                },
+                (None, Some(bytes)) if line.is_empty() => return self.body(bytes).await,
+                (None, None) => return Incoming::Garbage(line),
+                (None, Some(_)) => {}
+            }
+        }
+    }
+
+    async fn body(&mut self, bytes: usize) -> Incoming {
+        let mut body = vec![0; bytes];
+        match self.0.read_exact(&mut body).await {
+            Ok(_) => Incoming::Message(body),
+            Err(_) => Incoming::End,
+        }
+    }
+}
+
+pub(super) fn exited(status: &str) -> BackendError {
+    BackendError::Exited { backend: BackendId::from(ID), status: status.to_owned() }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

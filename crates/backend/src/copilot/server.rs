@@ -1,0 +1,287 @@
+//! One running program for all conversations: its process, and who talks in which of its sessions.
+//!
+//! Start reading at [`Server::start`].
+
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use atomic_event::BackendId;
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
+use tokio::process::ChildStderr;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::rpc::{Incoming, Reader, Rpc, exited};
+use super::talker::{News, Talker};
+use super::wire::{Message, Notice};
+use super::{CopilotConfig, ID, OLDEST, PROTOCOL, misused};
+use crate::BackendError;
+use crate::guard::{Guard, Guarded, Job};
+use crate::lifeline::{Lifeline, Roster};
+use crate::version::Version;
+use crate::words::shorten;
+
+/// How long the program may take until it answers: the first start unpacks it.
+const READY: Duration = Duration::from_secs(120);
+
+/// How long a program that has been told to end may take to do so by itself.
+const LAST_WORDS: Duration = Duration::from_millis(600);
+
+/// The end of its error output is enough to know why it ended.
+const COMPLAINT: usize = 2_000;
+
+/// A program that runs, or did.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) rpc: Rpc,
+    pub(super) line: Lifeline,
+    talkers: Roster<Talker>,
+}
+
+/// A program that somebody uses; it is not ended for being of no use.
+#[derive(Debug)]
+pub(super) struct Lease(Arc<Server>);
+
+impl Lease {
+    pub(super) fn of(server: &Arc<Server>) -> Self {
+        server.line.add_user();
+        Self(Arc::clone(server))
+    }
+}
+
+impl Lease {
+    /// Another one, for something that may take longer.
+    pub(super) fn again(&self) -> Self {
+        Self::of(&self.0)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.0.line.remove_user();
+    }
+}
+
+impl Deref for Lease {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.0
+    }
+}
+
+impl Server {
+    /// Starts the program and waits until it answers.
+    pub(super) async fn start(
+        config: &CopilotConfig,
+        guard: &Guard,
+        marker: String,
+    ) -> Result<Arc<Self>, BackendError> {
+        let program = config.program.display().to_string();
+        let arguments = ["--server", "--stdio", "--no-auto-update"].map(str::to_owned);
+        let argv = std::iter::once(program).chain(arguments).collect();
+        let env = config.env.clone();
+        let job = Job { argv, cwd: std::env::temp_dir(), env, marker, stdin: true };
+        let broken = |error: std::io::Error| BackendError::Misconfigured(error.to_string());
+        let mut guarded = guard.spawn(&job).map_err(broken)?;
+        let (Some(stdin), Some(stdout)) = (guarded.stdin.take(), guarded.stdout.take()) else {
+            return Err(BackendError::Misconfigured("the program has no pipes".to_owned()));
+        };
+        let (line, ending) = Lifeline::new();
+        let talkers = Roster::default();
+        let server = Arc::new(Self { rpc: Rpc::new(stdin), line, talkers });
+        let complaint = Arc::default();
+        if let Some(stderr) = guarded.stderr.take() {
+            tokio::spawn(read_complaint(stderr, Arc::clone(&complaint)));
+        }
+        let reader = Reader::new(stdout);
+        tokio::spawn(watch(guarded, reader, ending, Arc::downgrade(&server), complaint));
+        match server.connect(config).await {
+            Ok(()) => Ok(server),
+            Err(error) => {
+                // Why it ended says more than that it did not answer.
+                let why = server.line.gone().unwrap_or(error);
+                server.line.end().await;
+                Err(not_installed(config, why))
+            }
+        }
+    }
+
+    async fn connect(&self, config: &CopilotConfig) -> Result<(), BackendError> {
+        let told = self.rpc.call("connect", json!({}), Some(READY)).await?;
+        let version = told.get("version").and_then(Value::as_str).unwrap_or_default();
+        let Some(found) = Version::read(version) else { return Err(garbled(&told.to_string())) };
+        if found < OLDEST {
+            return Err(BackendError::TooOld {
+                backend: BackendId::from(ID),
+                program: config.program.clone(),
+                found: found.to_string(),
+                needed: OLDEST.to_string(),
+            });
+        }
+        match told.get("protocolVersion").and_then(Value::as_u64) {
+            Some(PROTOCOL) => Ok(()),
+            other => Err(BackendError::Misconfigured(format!(
+                "copilot {found} speaks version {} of its protocol, and {PROTOCOL} is needed; \
+                 install a version that speaks it, such as {OLDEST}",
+                other.map_or_else(|| "none".to_owned(), |version| version.to_string())
+            ))),
+        }
+    }
+
+    /// Lets somebody talk in a session, which nobody else may do at the same time.
+    pub(super) async fn enter(
+        &self,
+        session: &str,
+        talker: &Arc<Talker>,
+    ) -> Result<(), BackendError> {
+        if self.talkers.enter(session, talker).await {
+            return Ok(());
+        }
+        Err(misused(&format!("the conversation {session} is open already")))
+    }
+
+    pub(super) fn leave(&self, session: &str) {
+        self.talkers.leave(session);
+    }
+
+    fn tell_all(&self, news: impl Fn() -> News) {
+        for talker in self.talkers.all() {
+            talker.tell(news());
+        }
+    }
+
+    /// Takes in a message; one that is none is an error.
+    fn hear(&self, bytes: &[u8]) -> Result<(), BackendError> {
+        let text = std::str::from_utf8(bytes).map_err(|_| garbled("no text"))?;
+        let message: Message<'_> = serde_json::from_str(text).map_err(|_| garbled(text))?;
+        match (message.method, &message.id) {
+            (Some("session.event"), None) => {
+                let notice = message.params.and_then(|p| serde_json::from_str(p.get()).ok());
+                let notice: Option<Notice<'_>> = notice;
+                let known = notice.and_then(|notice| {
+                    Some((self.talkers.get(notice.session_id)?, notice.event.event()?))
+                });
+                if let Some((talker, event)) = known {
+                    talker.tell(News::Event(Box::new(event)));
+                }
+            }
+            (Some(method), Some(id)) => self.called(id, method, message.params.map(|p| p.get())),
+            (Some(_), None) => {}
+            (None, Some(id)) => {
+                let result = message.result.and_then(|r| serde_json::from_str(r.get()).ok());
+                let answer = match message.error {
+                    Some(error) => Err(error.message),
+                    None => Ok(result.unwrap_or_default()),
+                };
+                self.rpc.answered(id, answer);
+            }
+            (None, None) => return Err(garbled(text)),
+        }
+        Ok(())
+    }
+
+    /// The program wants something of us.
+    fn called(&self, id: &Value, method: &str, params: Option<&str>) {
+        let params: Value =
+            params.and_then(|params| serde_json::from_str(params).ok()).unwrap_or_default();
+        let session = params.get("sessionId").and_then(Value::as_str).unwrap_or_default();
+        let talker = self.talkers.get(session);
+        match (method, talker) {
+            ("hooks.invoke", Some(talker)) => self.rpc.reply(id, &talker.hook(&params)),
+            ("hooks.invoke", None) => {
+                let why = "this conversation is not open any more";
+                let output =
+                    json!({ "permissionDecision": "deny", "permissionDecisionReason": why });
+                self.rpc.reply(id, &json!({ "output": output }));
+            }
+            ("userInput.request", Some(talker)) => {
+                talker.tell(News::Asked { id: id.clone(), params });
+            }
+            ("userInput.request", None) => self.rpc.reply(id, &json!({ "noResponse": true })),
+            _ => self.rpc.refuse(id, method),
+        }
+    }
+
+    fn has_ended(&self, why: &BackendError) {
+        self.line.has_ended(why.clone());
+        self.rpc.hang_up();
+        self.tell_all(|| News::Gone(why.clone()));
+    }
+}
+
+/// A program that could not be started at all.
+fn not_installed(config: &CopilotConfig, why: BackendError) -> BackendError {
+    match why {
+        BackendError::Exited { status, .. } if status.starts_with("exit status: 127") => {
+            let (backend, program) = (BackendId::from(ID), config.program.clone());
+            BackendError::NotInstalled { backend, program }
+        }
+        other => other,
+    }
+}
+
+fn garbled(text: &str) -> BackendError {
+    BackendError::Garbled { backend: BackendId::from(ID), line: shorten(text) }
+}
+
+/// Owns the process until it ends, by itself or because it is to.
+async fn watch(
+    guarded: Guarded,
+    mut reader: Reader,
+    mut ending: oneshot::Receiver<()>,
+    server: Weak<Server>,
+    complaint: Arc<Mutex<String>>,
+) {
+    let why = loop {
+        let incoming = tokio::select! {
+            biased;
+            _ = &mut ending => {
+                guarded.end().await;
+                break exited("it was ended");
+            }
+            incoming = reader.next() => incoming,
+        };
+        let problem = match (incoming, server.upgrade()) {
+            (Incoming::Message(bytes), Some(server)) => server.hear(&bytes).err(),
+            (Incoming::Garbage(line), Some(_)) => Some(garbled(&line)),
+            (Incoming::End, _) => break ended(guarded, &complaint).await,
+            (_, None) => continue,
+        };
+        if let (Some(problem), Some(server)) = (problem, server.upgrade()) {
+            server.line.is_lost(problem.clone());
+            server.tell_all(|| News::Gone(problem.clone()));
+            guarded.end().await;
+            break problem;
+        }
+    };
+    if let Some(server) = server.upgrade() {
+        server.has_ended(&why);
+    }
+}
+
+async fn ended(mut guarded: Guarded, complaint: &Mutex<String>) -> BackendError {
+    let Ok(status) = timeout(LAST_WORDS, guarded.wait()).await else {
+        guarded.end().await;
+        return exited("it was ended");
+    };
+    let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
+    let complaint = complaint.lock().unwrap_or_else(PoisonError::into_inner).trim().to_owned();
+    if complaint.is_empty() {
+        return exited(&status);
+    }
+    exited(&format!("{status}: {}", shorten(&complaint)))
+}
+
+async fn read_complaint(mut stderr: ChildStderr, complaint: Arc<Mutex<String>>) {
+    let mut chunk = [0; 4096];
+    while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
+        let mut text = complaint.lock().unwrap_or_else(PoisonError::into_inner);
+        text.push_str(&String::from_utf8_lossy(&chunk[..read]));
+        let surplus = text.len().saturating_sub(COMPLAINT);
+        let start = text.ceil_char_boundary(surplus);
+        text.drain(..start);
+    }
+}

@@ -1,0 +1,169 @@
+//! Who talks in a session: what the agent may use there, and where its events go.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::wire::Event;
+use crate::lifeline::Talks;
+use crate::{BackendError, OpenRequest, ToolRule, ToolRules};
+
+/// The question tool.
+pub(super) const QUESTION: &str = "ask_user";
+
+/// The tools that run commands.
+const SHELL: &str = "bash";
+
+/// What a session's conversation is told.
+#[derive(Debug)]
+pub(super) enum News {
+    Event(Box<Event>),
+    /// The agent asks the user; the answer goes back under this id.
+    Asked {
+        id: Value,
+        params: Value,
+    },
+    /// The prompt was not taken.
+    NotSent(BackendError),
+    /// The agent's own list.
+    Listed(Value),
+    /// The summary is made, or is not.
+    Summarised(Result<(), BackendError>),
+    /// The program is gone, or of no use any more.
+    Gone(BackendError),
+}
+
+/// One that talks in a session.
+#[derive(Debug)]
+pub(super) struct Talker {
+    pub(super) request: OpenRequest,
+    news: mpsc::UnboundedSender<News>,
+    has_shell: AtomicBool,
+    is_leaving: AtomicBool,
+    is_stopped: AtomicBool,
+}
+
+impl Talks for Talker {
+    fn is_leaving(&self) -> bool {
+        self.is_leaving.load(Ordering::Relaxed)
+    }
+}
+
+impl Talker {
+    pub(super) fn new(request: OpenRequest, news: mpsc::UnboundedSender<News>) -> Self {
+        Self {
+            request,
+            news,
+            has_shell: AtomicBool::default(),
+            is_leaving: AtomicBool::default(),
+            is_stopped: AtomicBool::default(),
+        }
+    }
+
+    /// One that has left need not know.
+    pub(super) fn tell(&self, news: News) {
+        let _ = self.news.send(news);
+    }
+
+    /// Nobody holds the conversation any more; it is being ended.
+    pub(super) fn leaves(&self) {
+        self.is_leaving.store(true, Ordering::Relaxed);
+    }
+
+    /// The turn is to end: nothing is begun any more.
+    pub(super) fn stops(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Another turn begins.
+    pub(super) fn goes_on(&self) {
+        self.is_stopped.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether there may be processes with its marker.
+    pub(super) fn has_shell(&self) -> bool {
+        self.has_shell.load(Ordering::Relaxed) && !self.request.marker.is_empty()
+    }
+
+    /// What the program is told before it does something.
+    pub(super) fn hook(&self, params: &Value) -> Value {
+        let input = params.get("input").cloned().unwrap_or_default();
+        if params.get("hookType").and_then(Value::as_str) != Some("preToolUse") {
+            return json!({ "output": {} });
+        }
+        let text = |key: &str| input.get(key).and_then(Value::as_str);
+        let tool = text("toolName").unwrap_or_default();
+        let arguments = arguments(input.get("toolArgs"));
+        json!({ "output": match self.refusal(tool, &arguments, text("agentType")) {
+            Some(why) => json!({ "permissionDecision": "deny", "permissionDecisionReason": why }),
+            None if tool == SHELL => self.marked(&arguments),
+            None => json!({}),
+        } })
+    }
+
+    /// Everything a command starts is to be found again, though the program has one environment for
+    /// all.
+    fn marked(&self, arguments: &Value) -> Value {
+        let Some(command) = arguments.get("command").and_then(Value::as_str) else {
+            return json!({});
+        };
+        self.has_shell.store(true, Ordering::Relaxed);
+        let marker = self.request.marker.replace('\'', "");
+        let mut marked = arguments.clone();
+        marked["command"] = json!(format!("export ATOMIC_STEP='{marker}'\n{command}"));
+        json!({ "modifiedArgs": marked })
+    }
+
+    /// Why a tool must not be used, if it must not. A helper may use what both it and the agent
+    /// itself may.
+    fn refusal(&self, tool: &str, input: &Value, helper: Option<&str>) -> Option<String> {
+        if self.is_stopped.load(Ordering::Relaxed) {
+            return Some("the turn was interrupted".to_owned());
+        }
+        let request = &self.request;
+        if (tool == QUESTION && request.questions) || tool == "report_intent" {
+            return None;
+        }
+        let helper = request.helpers.iter().find(|one| Some(one.name.as_str()) == helper);
+        let workspace = &request.workspace;
+        let judge = |rules: &ToolRules| as_known_here(rules).refusal(tool, input, workspace);
+        helper.and_then(|helper| judge(&helper.tools)).or_else(|| judge(&request.tools))
+    }
+}
+
+/// The program hands over what the model has written, which may be a text.
+fn arguments(told: Option<&Value>) -> Value {
+    match told {
+        Some(Value::String(text)) => serde_json::from_str(text).unwrap_or_default(),
+        Some(other) => other.clone(),
+        None => Value::Null,
+    }
+}
+
+/// Rules in the program's names for what has other names elsewhere: the tools of MCP servers are
+/// called `server-tool`, a patch is an edit, and whoever may run a command may look after it.
+pub(super) fn as_known_here(rules: &ToolRules) -> ToolRules {
+    let all = |rules: &[ToolRule]| {
+        let mut known: Vec<ToolRule> = rules.iter().map(renamed).collect();
+        for rule in rules {
+            if rule.tool.eq_ignore_ascii_case("edit") {
+                known.push(ToolRule { tool: "apply_patch".to_owned(), ..rule.clone() });
+            }
+            if rule.tool.eq_ignore_ascii_case(SHELL) && rule.uses.is_none() {
+                let others = ["read_bash", "write_bash", "stop_bash", "list_bash"];
+                known.extend(others.map(|tool| ToolRule::new(tool, None)));
+            }
+        }
+        known
+    };
+    ToolRules { only: rules.only.as_deref().map(all), without: all(&rules.without) }
+}
+
+fn renamed(rule: &ToolRule) -> ToolRule {
+    let tool = match rule.tool.strip_prefix("mcp__") {
+        Some(rest) => rest.replacen("__", "-", 1),
+        None => rule.tool.clone(),
+    };
+    ToolRule { tool, uses: rule.uses.clone() }
+}
