@@ -42,15 +42,18 @@ pub(super) struct Decoder {
     /// The last text of the agent itself.
     text: String,
     error: Option<Trouble>,
+    /// Why a call of the model failed last: the program itself does not say so when it tries again.
+    failed: Option<Trouble>,
     /// How often the program has tried again.
     tries: u64,
-    context: (Option<u64>, Option<u64>),
+    /// How large the model's window is.
+    window: Option<u64>,
 }
 
 impl Decoder {
     /// Forgets the turn before.
     pub(super) fn begin_turn(&mut self) {
-        *self = Self { context: self.context, ..Self::default() };
+        *self = Self { window: self.window, ..Self::default() };
     }
 
     /// Takes in one event.
@@ -67,7 +70,7 @@ impl Decoder {
             "assistant.message" => self.message(about, by),
             "assistant.usage" => self.spent(about, by),
             "session.usage_info" if by.is_none() => {
-                self.context = (about.current_tokens, about.token_limit);
+                self.window = about.token_limit.or(self.window);
                 vec![]
             }
             "tool.execution_start" => self.tool_began(about, by).into_iter().collect(),
@@ -76,9 +79,14 @@ impl Decoder {
             "subagent.completed" => self.helper_ended(about, by, HelperState::Finished),
             "subagent.failed" => self.helper_ended(about, by, HelperState::Failed),
             "assistant.turn_retry" => self.retried(about),
-            "session.info" if about.info_type == "model_retry" => self.retried(about),
+            "model.model_call_failure" if by.is_none() => {
+                let words = said(&about.model_call.error);
+                let kind = trouble::kind(about.model_call.status, &words, "");
+                self.failed = Some(Trouble { kind, words });
+                vec![]
+            }
             "session.error" if by.is_none() => {
-                self.error = Some(trouble_of(about));
+                self.error = Some(trouble_of(about, self.failed.take()));
                 vec![]
             }
             "session.todos_changed" => vec![Heard::ListChanged],
@@ -117,7 +125,8 @@ impl Decoder {
         if read == 0 && written == 0 {
             return vec![];
         }
-        let (filled, window) = if by.is_none() { self.context } else { (None, None) };
+        let window = self.window.filter(|_| by.is_none());
+        let filled = by.is_none().then(|| read.saturating_add(written));
         vec![reported(Report::Spent(Usage {
             input_tokens: read,
             output_tokens: written,
@@ -184,13 +193,12 @@ impl Decoder {
     fn retried(&mut self, about: &About) -> Vec<Heard> {
         self.tries += 1;
         self.came_in_pieces = false;
-        let words = format!("{} {}", trouble::words_of(&about.message), about.reason);
-        let kind = match trouble::kind(about.status_code, &words, "") {
-            Kind::Rejected => Kind::Unavailable,
-            kind => kind,
-        };
-        let wait = Wait { code: kind.code().to_owned(), attempt: self.tries, delay_ms: 0 };
-        let trouble = Trouble { kind, words: words.trim().to_owned() };
+        let unknown = || Trouble { kind: Kind::Rejected, words: about.reason.clone() };
+        let mut trouble = self.failed.take().unwrap_or_else(unknown);
+        if trouble.kind == Kind::Rejected {
+            trouble.kind = Kind::Unavailable;
+        }
+        let wait = Wait { code: trouble.kind.code().to_owned(), attempt: self.tries, delay_ms: 0 };
         vec![Heard::Trouble(trouble), reported(Report::Waited(wait))]
     }
 
@@ -199,24 +207,39 @@ impl Decoder {
             return Stop::Interrupted;
         }
         match self.error.take() {
+            // An agent that says nothing has not failed.
+            Some(trouble) if trouble.words.starts_with("No response was returned") => {
+                Stop::Done { text: String::new() }
+            }
             Some(trouble) => Stop::Failed(trouble.into_error(ID)),
+            None if self.text.contains("blocked by content filtering") => {
+                let words = std::mem::take(&mut self.text);
+                Stop::Failed(Trouble { kind: Kind::Refused, words }.into_error(ID))
+            }
             None => Stop::Done { text: std::mem::take(&mut self.text) },
         }
     }
 }
 
-/// What an error of the program means.
-fn trouble_of(about: &About) -> Trouble {
+/// What an error of the program means; the call of the model before it says more.
+fn trouble_of(about: &About, before: Option<Trouble>) -> Trouble {
     let words = trouble::words_of(&about.message);
     let kind = match (about.error_type.as_str(), trouble::kind(about.status_code, &words, "")) {
+        (_, Kind::Rejected | Kind::RateLimited | Kind::Unavailable) if before.is_some() => {
+            before.map_or(Kind::Unavailable, |before| before.kind)
+        }
         ("authentication", _) => Kind::Login,
-        ("rate_limit", kind @ (Kind::Quota | Kind::Overloaded)) => kind,
-        ("rate_limit", _) => Kind::RateLimited,
-        ("quota", _) => Kind::Quota,
         (_, Kind::Rejected) if about.status_code.is_none() => Kind::Unavailable,
         (_, kind) => kind,
     };
     Trouble { kind, words }
+}
+
+/// The words of an error, which may be written as JSON.
+fn said(error: &Value) -> String {
+    let text = trouble::words_of(error);
+    let inner: Option<Value> = serde_json::from_str(&text).ok();
+    inner.map(|inner| trouble::words_of(&inner)).filter(|inner| !inner.is_empty()).unwrap_or(text)
 }
 
 fn piece(about: &About, event: impl FnOnce(String) -> TurnEvent) -> Vec<Heard> {

@@ -1,9 +1,30 @@
 //! What a session is made with.
 
+use std::path::Path;
+
 use serde_json::{Map, Value, json};
 
 use super::talker::{QUESTION, as_known_here};
 use crate::{Inherit, OpenRequest, Persona, ToolRules};
+
+/// The tools an agent can have.
+const TOOLS: [&str; 15] = [
+    "bash",
+    "read_bash",
+    "write_bash",
+    "stop_bash",
+    "list_bash",
+    "view",
+    "create",
+    "edit",
+    "apply_patch",
+    "glob",
+    "grep",
+    "web_fetch",
+    "web_search",
+    "sql",
+    "skill",
+];
 
 /// A provider of the user's own, by the variables that the program itself reads elsewhere: its server
 /// has to be told with every session.
@@ -60,6 +81,9 @@ pub(super) fn session(
         "includeSubAgentStreamingEvents": false,
         "customAgents": request.helpers.iter().map(helper).collect::<Vec<_>>(),
     });
+    if request.inherit != Inherit::None {
+        session["mcpServers"] = Value::Object(servers(&request.workspace));
+    }
     if let Some(model) = model {
         session["model"] = json!(model);
     }
@@ -78,6 +102,26 @@ pub(super) fn session(
         session["excludedTools"] = json!(excluded);
     }
     session
+}
+
+/// The MCP servers of a project. The program's server does not look for them itself.
+fn servers(workspace: &Path) -> Map<String, Value> {
+    let mut servers = Map::new();
+    for file in [".mcp.json", ".github/mcp.json"] {
+        let text = std::fs::read_to_string(workspace.join(file)).unwrap_or_default();
+        let told: Value = serde_json::from_str(&text).unwrap_or_default();
+        let declared = told.get("mcpServers").and_then(Value::as_object).into_iter().flatten();
+        for (name, about) in declared {
+            let mut about = about.clone();
+            if let Some(fields) = about.as_object_mut() {
+                let kind = if fields.contains_key("url") { "http" } else { "local" };
+                fields.entry("type").or_insert(json!(kind));
+                fields.entry("tools").or_insert(json!(["*"]));
+                servers.insert(name.clone(), about);
+            }
+        }
+    }
+    servers
 }
 
 fn offered(rules: &ToolRules) -> Option<Vec<String>> {
@@ -102,6 +146,11 @@ fn helper(persona: &Persona) -> Value {
     });
     if let Some(offered) = offered(tools) {
         about["tools"] = json!(offered);
+    } else if !tools.without.is_empty() {
+        // There is no list of what it has not.
+        let off = withheld(tools);
+        let rest = TOOLS.into_iter().filter(|tool| !off.iter().any(|off| off == tool));
+        about["tools"] = json!(rest.collect::<Vec<_>>());
     }
     if let Some(model) = model {
         about["model"] = json!(model);

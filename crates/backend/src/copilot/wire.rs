@@ -47,7 +47,8 @@ pub(super) struct RawEvent<'a> {
 }
 
 /// Types of events that are read.
-const READ: [&str; 17] = [
+const READ: [&str; 18] = [
+    "model.model_call_failure",
     "assistant.turn_start",
     "assistant.message_delta",
     "assistant.reasoning_delta",
@@ -114,6 +115,15 @@ pub(super) struct About {
     pub(super) message: Value,
     pub(super) status_code: Option<u16>,
     pub(super) aborted: bool,
+    pub(super) model_call: ModelCall,
+}
+
+/// A call of a model that failed.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ModelCall {
+    pub(super) status: Option<u16>,
+    pub(super) error: Value,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]

@@ -93,14 +93,18 @@ fn own_text(texts: &[&str]) -> String {
     own
 }
 
+/// Without what programs put into the texts of users.
 fn without_reminders(text: &str) -> String {
-    const OPEN: &str = "<system-reminder>";
-    const CLOSE: &str = "</system-reminder>";
+    let text = without(text, "<system-reminder>", "</system-reminder>");
+    without(&text, "<current_datetime>", "</current_datetime>")
+}
+
+fn without(text: &str, open: &str, close: &str) -> String {
     let mut kept = String::new();
     let mut rest = text;
-    while let Some((before, inside)) = rest.split_once(OPEN) {
+    while let Some((before, inside)) = rest.split_once(open) {
         kept.push_str(before);
-        match inside.split_once(CLOSE) {
+        match inside.split_once(close) {
             Some((_, after)) => rest = after,
             None => return kept,
         }

@@ -63,7 +63,7 @@ impl Scenario {
     /// Another text.
     pub const OTHER_TEXT: &'static str = "Nothing of the other one is in here at any time.";
     /// A file in the workspace.
-    pub const FILE: &'static str = "made/by-the-agent.txt";
+    pub const FILE: &'static str = "made-by-the-agent.txt";
     /// What is in it.
     pub const CONTENT: &'static str = "made\n";
     /// A command that fails.

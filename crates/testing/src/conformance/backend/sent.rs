@@ -54,7 +54,9 @@ impl Sent {
         let mut said: Vec<String> = self
             .messages()
             .filter(|message| is_by(message, &["user"]))
-            .map(|message| texts(&message["content"]).into_iter().filter(is_own).collect())
+            .map(|message| {
+                texts(&message["content"]).into_iter().filter(is_own).map(without_time).collect()
+            })
             .collect();
         said.retain(|words| !words.is_empty());
         said.pop().unwrap_or_default()
@@ -83,6 +85,13 @@ fn is_by(message: &Value, roles: &[&str]) -> bool {
 
 fn is_own(text: &&str) -> bool {
     !text.trim_start().starts_with("<system-reminder>")
+}
+
+/// A text without the time that a program may put in front of it.
+fn without_time(text: &str) -> &str {
+    let rest = text.strip_prefix("<current_datetime>");
+    let rest = rest.and_then(|rest| rest.split_once("</current_datetime>\n\n"));
+    rest.map_or(text, |(_, rest)| rest)
 }
 
 /// The texts of what is one text or a list of parts.

@@ -99,7 +99,6 @@ struct Claude;
 
 impl Tongue for Claude {
     const SUMMARY: &str = "create a detailed summary of";
-    const STRUCTURED: &str = "StructuredOutput";
     const MODELS: [&str; 2] = ["claude-alpha-1", "claude-beta-1"];
 
     fn run(command: &str) -> Reply {

@@ -1,6 +1,8 @@
 //! GitHub Copilot: the suite of all backends, with the real program: one for all checks but those
 //! that end it.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -58,6 +60,20 @@ fn backend(program: PathBuf, env: Vec<(String, String)>) -> CopilotBackend {
     CopilotBackend::new(config, Guard::new(env!("CARGO_BIN_EXE_guard-host").into()))
 }
 
+/// A program that says a version before the oldest that will do.
+fn old_program(folder: &Path) -> PathBuf {
+    let program = folder.join("copilot");
+    let said = json!({ "jsonrpc": "2.0", "id": 1, "result": { "ok": true, "protocolVersion": 3, "version": "1.0.101" } });
+    let said = said.to_string();
+    let script = format!(
+        "#!/bin/sh\nprintf 'Content-Length: {}\\r\\n\\r\\n%s' '{said}'\ncat > /dev/null\n",
+        said.len()
+    );
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    program
+}
+
 impl Stage for CopilotStage {
     fn program(&self) -> Program {
         Program { name: "copilot", version: COPILOT }
@@ -66,8 +82,8 @@ impl Stage for CopilotStage {
     fn backend(&self, scenario: &Scenario) -> Box<dyn Backend> {
         match scenario {
             Scenario::NotInstalled => self.apart(scenario, self.home.path().join("missing")),
-            Scenario::TooOld
-            | Scenario::Failure(Failure::Exit | Failure::Garbage)
+            Scenario::TooOld => self.apart(scenario, old_program(self.home.path())),
+            Scenario::Failure(Failure::Exit | Failure::Garbage)
             | Scenario::FailureThenText(Failure::Exit | Failure::Garbage) => {
                 self.apart(scenario, program("copilot", COPILOT))
             }
@@ -98,18 +114,21 @@ impl Stage for CopilotStage {
         let about =
             json!({ "type": "local", "command": command[0], "args": command[1..], "tools": ["*"] });
         let servers = json!({ "mcpServers": { Scenario::SERVER: about } });
-        std::fs::write(project.join(".mcp.json"), servers.to_string()).unwrap();
+        fs::write(project.join(".mcp.json"), servers.to_string()).unwrap();
     }
 }
 
 const SERVER_TOOL: &str = "host-touch";
+
+/// Finds the process of the program above that of a shell.
+const FIND_PROGRAM: &str = "p=$$; until tr '\\0' ' ' < /proc/$p/cmdline | grep -q -e '--server --stdio'; \
+                            do p=$(sed -n 's/^PPid:[^0-9]*//p' /proc/$p/status); done";
 
 /// The words of GitHub Copilot.
 struct Copilot;
 
 impl Tongue for Copilot {
     const SUMMARY: &str = "Please create a detailed summary";
-    const STRUCTURED: &str = "";
     const MODELS: [&str; 2] = ["alpha-1", "beta-1"];
 
     fn run(command: &str) -> Reply {
@@ -144,6 +163,10 @@ impl Tongue for Copilot {
         Reply::call("task", task)
     }
 
+    fn structure(turn: Turn) -> Turn {
+        turn.reply(Reply::say(&Scenario::structure().to_string()))
+    }
+
     fn note(turn: Turn) -> Turn {
         let [first, second] = Scenario::TODOS;
         let query = format!(
@@ -155,8 +178,10 @@ impl Tongue for Copilot {
 
     fn fail(failure: Failure) -> Reply {
         match failure {
-            Failure::Exit => Self::run("kill -9 $PPID"),
-            Failure::Garbage => Self::run("echo this is no JSON > /proc/$PPID/fd/1; sleep 20"),
+            Failure::Exit => Self::run(&format!("{FIND_PROGRAM}; kill -9 $p")),
+            Failure::Garbage => Self::run(&format!(
+                "{FIND_PROGRAM}; echo this is no JSON > /proc/$p/fd/1; sleep 20"
+            )),
             Failure::RateLimit => error(429, Some("Rate limit reached for requests.")),
             Failure::Overloaded => error(529, Some("Overloaded")),
             Failure::ContextOverflow => {

@@ -122,7 +122,6 @@ struct OpenCode;
 
 impl Tongue for OpenCode {
     const SUMMARY: &str = "anchored summary";
-    const STRUCTURED: &str = "StructuredOutput";
     const MODELS: [&str; 2] = ["claude-alpha-1", "claude-beta-1"];
 
     fn run(command: &str) -> Reply {

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 pub(super) trait Tongue {
     /// What ends a sentence a program asks for a summary with.
     const SUMMARY: &str;
-    const STRUCTURED: &str;
     const MODELS: [&str; 2];
 
     fn run(command: &str) -> Reply;
@@ -20,6 +19,10 @@ pub(super) trait Tongue {
     /// Asks these; several options can be chosen where it says so.
     fn ask(questions: &[(&str, bool)]) -> Reply;
     fn help(prompt: &str) -> Reply;
+    /// Gives the structure that is asked for, and ends the turn.
+    fn structure(turn: Turn) -> Turn {
+        turn.reply(Reply::call("StructuredOutput", Scenario::structure())).reply(say())
+    }
     /// Notes what it means to do in a list of its own.
     fn note(turn: Turn) -> Turn;
     /// A reply that makes the turn fail.
@@ -59,8 +62,7 @@ pub(super) fn script<T: Tongue>(scenario: &Scenario) -> Script {
             return Script::new().with(wanted.reply(Reply::say(&summary))).with(turn.reply(say()));
         }
         Scenario::Structure => {
-            let give = Reply::call(T::STRUCTURED, Scenario::structure());
-            let good = Turn::default().user(Scenario::ALPHA).reply(give).reply(say());
+            let good = T::structure(Turn::default().user(Scenario::ALPHA));
             return Script::new().with(good).with(turn.reply(say()));
         }
         Scenario::FailureThenText(failure) => {
