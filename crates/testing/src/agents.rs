@@ -158,6 +158,8 @@ impl CopilotHome {
             ("COPILOT_PROVIDER_BASE_URL", format!("{url}/v1")),
             ("COPILOT_PROVIDER_API_KEY", "of-no-use-anywhere".to_owned()),
             ("COPILOT_MODEL", "plain-1".to_owned()),
+            // So large that nothing is summarised unless it is asked for.
+            ("COPILOT_PROVIDER_MAX_PROMPT_TOKENS", "20000000".to_owned()),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into()

@@ -347,6 +347,11 @@ impl Talk {
         turn.interrupted = Some(Instant::now() + INTERRUPTED);
         turn.questions.clear();
         self.talker.stops();
+        self.stop_it();
+    }
+
+    /// Tells the program to stop, and ends what its shells are running.
+    fn stop_it(&self) {
         self.call("session.abort", json!({ "sessionId": self.session }), |_, _| {});
         if self.talker.has_shell() {
             let marker = self.talker.request.marker.clone();
@@ -365,13 +370,16 @@ impl Talk {
         }
     }
 
-    /// The program does not stop. What it does for this session cannot be told from what it does for
-    /// others, so it is ended; they go on with another.
+    /// The program does not stop. The session is left, and continued when it is needed; if the
+    /// program does not answer at all, it is ended, and others on it are no worse off than they were.
     async fn give_up(&mut self) {
         self.finish(Stop::Interrupted);
-        if let Some(server) = self.server.take() {
+        let Some(server) = self.server.take() else { return };
+        let left = json!({ "sessionId": self.session });
+        let left = server.rpc.call("session.destroy", left, Some(INTERRUPTED)).await;
+        server.leave(&self.session);
+        if left.is_err() {
             server.line.is_lost(super::rpc::exited("it did not listen any more"));
-            server.leave(&self.session);
             server.line.end().await;
         }
     }
@@ -437,6 +445,12 @@ impl Talk {
             Heard::Answering => {
                 if let Some(turn) = &mut self.turn {
                     turn.trouble = None;
+                }
+            }
+            Heard::Began => {
+                // It may have been told to stop before it had begun.
+                if self.turn.as_ref().is_some_and(|turn| turn.interrupted.is_some()) {
+                    self.stop_it();
                 }
             }
             Heard::Ended(stop) => self.finish(stop),

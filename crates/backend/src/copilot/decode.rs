@@ -23,6 +23,8 @@ pub(super) enum Heard {
     Trouble(Trouble),
     /// A part of an answer is whole: whatever trouble there was is over.
     Answering,
+    /// The model is being asked.
+    Began,
     /// The turn is over.
     Ended(Stop),
 }
@@ -60,6 +62,7 @@ impl Decoder {
     pub(super) fn event(&mut self, event: &Event) -> Vec<Heard> {
         let (about, by) = (&event.about, event.agent.as_deref());
         match event.kind {
+            "assistant.turn_start" if by.is_none() => vec![Heard::Began],
             "assistant.message_delta" if by.is_none() => {
                 self.came_in_pieces = true;
                 piece(about, |text| TurnEvent::Typed { text })

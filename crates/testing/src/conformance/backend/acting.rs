@@ -68,7 +68,7 @@ pub async fn every_tool_runs_unasked(stage: &dyn Stage) {
         Act::write(".env", "SECRET=x"),
         Act::Read(".env".to_owned()),
         Act::run("printf 'touch made' | sh"),
-        Act::run(format!("cat /etc/passwd > {place}/copy && kill -0 $$")),
+        Act::run(format!("cat /etc/passwd > {place}/copy && chmod 777 {place}/copy")),
     ];
     let count = acts.len();
     let backend = stage.backend(&Scenario::Acts(acts));
