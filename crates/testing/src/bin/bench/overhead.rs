@@ -52,11 +52,7 @@ fn measure_claude(scale: Scale) -> Result<(), String> {
     let stand = Stand::new(agent, |url| home.env(url))?;
     let direct = ["-p", "hello", "--permission-mode", "bypassPermissions", "--setting-sources="];
     let through = ["-p", "hello", "--backend", "claude"];
-    // The first starts of the program unpack things.
-    stand.run(&stand.agent, &direct, &mut Cost::default())?;
-    stand.run(&atomic, &through, &mut Cost::default())?;
-    let runs = scale.shrunk(RUNS).min(RUNS);
-    let costs = stand.in_turns(&direct, (&atomic, &through), runs)?;
+    let costs = stand.in_turns(&direct, (&atomic, &through), scale.few(RUNS))?;
     tell(["claude -p", "atomic -p"], costs);
     Ok(())
 }
@@ -71,12 +67,7 @@ fn measure_opencode(scale: Scale) -> Result<(), String> {
     // With a title, neither asks the model for one.
     let direct = ["run", "hello", "--title", "hello"];
     let through = ["-p", "hello", "--backend", "opencode"];
-    let runs = scale.few(SLOW_RUNS);
-    if runs > 1 {
-        stand.run(&stand.agent, &direct, &mut Cost::default())?;
-        stand.run(&atomic, &through, &mut Cost::default())?;
-    }
-    let costs = stand.in_turns(&direct, (&atomic, &through), runs)?;
+    let costs = stand.in_turns(&direct, (&atomic, &through), scale.few(SLOW_RUNS))?;
     tell(["opencode run", "atomic -p --backend opencode"], costs);
     Ok(())
 }
@@ -153,6 +144,11 @@ impl Stand {
         runs: usize,
     ) -> Result<[Cost; 2], String> {
         let (mut alone, mut with_us) = (Cost::default(), Cost::default());
+        // The first starts of a program unpack things. Where nothing is compared, that may be.
+        if runs > 1 {
+            self.run(&self.agent, direct, &mut Cost::default())?;
+            self.run(atomic, through, &mut Cost::default())?;
+        }
         for _ in 0..runs {
             self.run(&self.agent, direct, &mut alone)?;
             self.run(atomic, through, &mut with_us)?;
