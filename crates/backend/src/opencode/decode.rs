@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use atomic_event::{
-    BackendId, Helper, HelperState, Question, Report, Stop, ToolCall, ToolUse, TurnEvent, Usage,
-    Wait,
+    BackendId, Helper, HelperState, Question, Report, StepError, Stop, ToolCall, ToolUse,
+    TurnEvent, Usage, Wait,
 };
 use serde_json::Value;
 
@@ -37,6 +37,8 @@ pub(super) enum Heard {
     BrokenOff,
     /// The model is being asked.
     Began,
+    /// The program has something to do.
+    Busy,
     /// The program has nothing more to do for the turn.
     Idle,
 }
@@ -119,6 +121,16 @@ impl Decoder {
         *self = Self { window, is_priced, prompt, ..Self::new(session) };
     }
 
+    /// The prompt of the turn.
+    pub(super) fn prompt(&self) -> &str {
+        &self.prompt
+    }
+
+    /// What went wrong, where something did.
+    pub(super) fn failure(&self) -> Option<StepError> {
+        self.error.as_ref().map(|error| trouble_of(error).into_error(ID))
+    }
+
     /// Takes in one event.
     pub(super) fn event(&mut self, event: &Event) -> Vec<Heard> {
         let about = &event.about;
@@ -126,6 +138,7 @@ impl Decoder {
         match event.kind {
             "session.created" => self.helper_began(about),
             "session.status" if is_own && about.status.r#type == "retry" => retried(about),
+            "session.status" if is_own && about.status.r#type == "busy" => vec![Heard::Busy],
             "session.idle" if is_own => vec![Heard::Idle],
             "session.error" if is_own => {
                 self.error = about.error.clone();

@@ -234,6 +234,11 @@ impl Server {
         }
     }
 
+    /// Whether it is this one who talks in a session.
+    pub(super) fn is_talking(&self, session: &str, talker: &Arc<Talker>) -> bool {
+        lock(&self.sessions).talkers.get(session).is_some_and(|known| Arc::ptr_eq(known, talker))
+    }
+
     /// Nobody talks in this session any more.
     pub(super) fn leave(&self, session: &str) {
         let mut sessions = lock(&self.sessions);

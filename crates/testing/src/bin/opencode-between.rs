@@ -1,6 +1,8 @@
 //! Stands between us and `opencode serve`, for tests of what goes wrong on the way: what it hears is
-//! passed on, but after an event that says `garbage, please` comes one that is none. With a version
-//! in `ATOMIC_TEST_OPENCODE_VERSION` it is the server itself, of that version, and nothing else.
+//! passed on, but after an event that says `garbage, please` comes one that is none, and from one that
+//! says `swallow, please` to one that says `enough, please` none is passed on, and then the stream is
+//! cut. With a version in `ATOMIC_TEST_OPENCODE_VERSION` it is the server itself, of that version, and
+//! nothing else.
 #![expect(clippy::print_stdout, reason = "it says where it listens, as the program does")]
 
 use std::process::Stdio;
@@ -10,7 +12,9 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
 
-const TRIGGER: &[u8] = b"garbage, please";
+const SPOIL: &str = "garbage, please";
+const SWALLOW: &str = "swallow, please";
+const ENOUGH: &str = "enough, please";
 
 /// An event, in the form of a piece of a body of unknown length, in which there is no JSON.
 const GARBAGE: &[u8] = b"9\r\ndata: %\n\n\r\n";
@@ -66,25 +70,38 @@ async fn pass_on(client: TcpStream, there: &str) -> std::io::Result<()> {
     let server = TcpStream::connect(there).await?;
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    tokio::spawn(copy(from_client, to_server, false));
-    copy(from_server, to_client, true).await
+    let answers = tokio::spawn(copy_spoilt(from_server, to_client));
+    // When one side is over, so is the other.
+    tokio::select! {
+        done = copy(from_client, to_server) => done,
+        done = answers => done?,
+    }
 }
 
-async fn copy(
-    mut from: OwnedReadHalf,
-    mut to: OwnedWriteHalf,
-    spoils: bool,
-) -> std::io::Result<()> {
+async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf) -> std::io::Result<()> {
+    tokio::io::copy(&mut from, &mut to).await?;
+    to.shutdown().await
+}
+
+async fn copy_spoilt(mut from: OwnedReadHalf, mut to: OwnedWriteHalf) -> std::io::Result<()> {
     let mut bytes = vec![0; 256 * 1024];
+    let mut swallows = false;
     loop {
         let read = from.read(&mut bytes).await?;
         if read == 0 {
             return to.shutdown().await;
         }
         let piece = &bytes[..read];
-        to.write_all(piece).await?;
-        let is_event = piece.ends_with(b"\r\n") && piece.windows(6).any(|part| part == b"data: ");
-        if spoils && is_event && piece.windows(TRIGGER.len()).any(|part| part == TRIGGER) {
+        let says = |words: &str| piece.windows(words.len()).any(|part| part == words.as_bytes());
+        let is_event = piece.ends_with(b"\r\n") && says("data: ");
+        swallows |= is_event && says(SWALLOW);
+        if swallows && says(ENOUGH) {
+            return to.shutdown().await;
+        }
+        if !swallows {
+            to.write_all(piece).await?;
+        }
+        if is_event && says(SPOIL) {
             to.write_all(GARBAGE).await?;
         }
     }

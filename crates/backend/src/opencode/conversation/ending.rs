@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use atomic_event::Stop;
+use atomic_event::{StepError, Stop};
 use tokio::time::Instant;
 
 use super::errands::Errand;
 use super::{ID, Talk};
 use crate::BackendError;
 use crate::guard::end_marked;
+use crate::opencode::misused;
 
 /// How long an interrupted turn may take to end by itself.
 const INTERRUPTED: Duration = Duration::from_secs(2);
@@ -16,6 +17,11 @@ const INTERRUPTED: Duration = Duration::from_secs(2);
 impl Talk {
     /// Interrupts the turn; it has a moment to end by itself.
     pub(super) fn interrupt(&mut self) {
+        if let Some(summary) = self.summary.take() {
+            summary.fail(misused("the summary was interrupted").into());
+            self.may_be_busy = true;
+            self.stop_it();
+        }
         let Some(turn) = &mut self.turn else { return };
         if turn.interrupted.is_some() {
             return;
@@ -24,6 +30,19 @@ impl Talk {
         turn.questions.clear();
         self.talker.stops();
         self.stop_it();
+    }
+
+    /// Stops what is under way, because it has failed.
+    pub(super) fn stop_because(&mut self, failure: StepError) {
+        self.trial = None;
+        if let Some(turn) = &mut self.turn {
+            turn.failure = Some(failure);
+            self.interrupt();
+        } else if let Some(summary) = self.summary.take() {
+            summary.fail(failure);
+            self.may_be_busy = true;
+            self.stop_it();
+        }
     }
 
     /// Tells the program to stop, and ends what its shells are running.
@@ -38,7 +57,10 @@ impl Talk {
     pub(super) async fn time_up(&mut self) {
         let now = Instant::now();
         if let Some(summary) = self.summary.take_if(|summary| summary.is_due(now)) {
-            summary.finish();
+            summary.finish(self.decoder.failure());
+        }
+        if let Some(trial) = self.trial.take_if(|trial| trial.until <= now) {
+            self.stop_because(trial.trouble.into_error(ID));
         }
         let Some(turn) = &mut self.turn else { return };
         if turn.settling.take_if(|until| *until <= now).is_some() {
@@ -46,16 +68,12 @@ impl Talk {
             self.errand(Errand::Look);
         } else if turn.interrupted.is_some_and(|until| until <= now) {
             self.give_up().await;
-        } else if let Some(trial) = turn.trouble.take_if(|trial| trial.until <= now) {
-            turn.failure = Some(trial.trouble.into_error(ID));
-            self.interrupt();
         }
     }
 
     /// The program does not stop. If it does not answer at all, it is ended; others on it are then no
     /// worse off than they were.
     async fn give_up(&mut self) {
-        self.may_be_busy = true;
         self.finish(Stop::Interrupted);
         if let Some((server, _)) = &self.server
             && !server.answers().await
@@ -64,9 +82,32 @@ impl Talk {
         }
     }
 
+    /// A prompt was not taken. A server that cannot even be asked how it is, is none: it may have
+    /// ended without our having noticed yet.
+    pub(super) async fn not_sent(&mut self, error: BackendError) {
+        if let (BackendError::Exited { .. }, Some((server, _))) = (&error, &self.server)
+            && !server.answers().await
+        {
+            server.end().await;
+            return self.lost(error).await;
+        }
+        self.finish(Stop::Failed(error.into()));
+    }
+
+    /// Nothing of what the server may still say is for us.
+    pub(super) fn leave_server(&mut self) {
+        if let Some((server, _)) = self.server.take() {
+            server.leave(&self.session);
+        }
+        while self.news.try_recv().is_ok() {}
+    }
+
     /// The server is gone. A prompt that it has done nothing for is sent again, once, to another.
     pub(super) async fn lost(&mut self, error: BackendError) {
-        self.server = None;
+        self.leave_server();
+        if let Some(summary) = self.summary.take() {
+            summary.fail(error.clone().into());
+        }
         let unheard = self.turn.as_mut().filter(|turn| turn.interrupted.is_none());
         let error = match unheard.and_then(|turn| turn.unheard.take()) {
             Some(body) => match self.awake().await {
@@ -81,6 +122,9 @@ impl Talk {
     /// The turn is over. Its end is the last event.
     pub(super) fn finish(&mut self, stop: Stop) {
         let Some(mut turn) = self.turn.take() else { return };
+        self.trial = None;
+        // What was stopped may not have ended yet, and must not be answered with what comes next.
+        self.may_be_busy |= turn.interrupted.is_some();
         let stop = match (stop, turn.failure.take()) {
             (Stop::Interrupted | Stop::Failed(_), Some(failure)) => Stop::Failed(failure),
             (Stop::Failed(_), None) if turn.interrupted.is_some() => Stop::Interrupted,

@@ -61,6 +61,8 @@ pub(super) struct Talk {
     turn: Option<CurrentTurn>,
     outlet: Option<Outlet>,
     summary: Option<Summary>,
+    /// Why the program tries again, when it does.
+    trial: Option<Trial>,
     /// The MCP servers whose tools can be withheld.
     mcp: Vec<String>,
     /// Whether the program may still be busy with a turn that is over for us.
@@ -113,6 +115,7 @@ impl Talk {
             turn: None,
             outlet: None,
             summary: None,
+            trial: None,
             mcp,
             may_be_busy: talker.request.resume.is_some(),
         };
@@ -168,7 +171,8 @@ impl Talk {
     fn deadline(&self) -> Option<Instant> {
         let turn = self.turn.as_ref().and_then(CurrentTurn::deadline);
         let summary = self.summary.as_ref().and_then(|summary| summary.until);
-        turn.into_iter().chain(summary).min()
+        let trial = self.trial.as_ref().map(|trial| trial.until);
+        turn.into_iter().chain(summary).chain(trial).min()
     }
 
     async fn obey(&mut self, command: Command) {
@@ -201,12 +205,10 @@ impl Talk {
         if self.server.as_ref().is_some_and(|(server, _)| server.gone().is_none()) {
             return Ok(());
         }
-        self.server = None;
+        self.leave_server();
         let server = self.shared.server(&self.setup, &self.talker.request.marker).await?;
         known(&server, &self.session, &self.folder()).await?;
         server.enter(&self.session, &self.talker).await?;
-        // What was said of the one before is not about this one.
-        while self.news.try_recv().is_ok() {}
         self.settle_in(server);
         Ok(())
     }
@@ -287,9 +289,7 @@ impl Talk {
     }
 
     async fn move_to(&mut self, server: Lease) -> Result<(), BackendError> {
-        if let Some((old, _)) = self.server.take() {
-            old.leave(&self.session);
-        }
+        self.leave_server();
         server.enter(&self.session, &self.talker).await?;
         self.settle_in(server);
         Ok(())
@@ -305,14 +305,13 @@ impl Talk {
                     self.serve(heard);
                 }
             }
-            News::Resync => self.errand(Errand::Resync),
+            News::Resync => self.errand(Errand::Resync { since: self.decoder.prompt().to_owned() }),
             News::Looked { is_idle } => {
                 if let (true, Verdict::Over(stop)) = (is_idle, self.decoder.verdict(true)) {
                     self.finish(stop);
                 }
             }
-            News::NotSent(error @ BackendError::Exited { .. }) => self.lost(error).await,
-            News::NotSent(error) => self.finish(Stop::Failed(error.into())),
+            News::NotSent(error) => self.not_sent(error).await,
             News::Summarised(result) => {
                 if let Some(summary) = &mut self.summary {
                     summary.is_made(result, SETTLED);
@@ -320,15 +319,10 @@ impl Talk {
             }
             News::Garbled(line) => {
                 let error = BackendError::Garbled { backend: BackendId::from(ID), line };
-                self.server = None;
+                self.leave_server();
                 self.finish(Stop::Failed(error.into()));
             }
-            News::Gone(error) => {
-                if let Some(summary) = self.summary.take() {
-                    summary.fail(error.clone());
-                }
-                self.lost(error).await;
-            }
+            News::Gone(error) => self.lost(error).await,
         }
     }
 
@@ -339,18 +333,11 @@ impl Talk {
             Heard::Asked { request, questions } => self.ask(request, questions),
             Heard::LeaveWanted { request } => self.errand(Errand::Allow { request }),
             Heard::Trouble { trouble, next } => self.trouble(trouble, next),
-            Heard::Answering => {
-                if let Some(turn) = &mut self.turn {
-                    turn.trouble = None;
-                }
-            }
-            Heard::BrokenOff => {
-                if let Some(turn) = &mut self.turn {
-                    turn.failure = Some(broken_off().into());
-                    self.interrupt();
-                }
-            }
+            Heard::Answering => self.trial = None,
+            Heard::BrokenOff => self.stop_because(broken_off().into()),
+            Heard::Busy => self.is_not_idle(),
             Heard::Began => {
+                self.is_not_idle();
                 // It may have been told to stop before it had begun.
                 if self.turn.as_ref().is_some_and(|turn| turn.interrupted.is_some()) {
                     self.stop_it();
@@ -371,10 +358,17 @@ impl Talk {
         }
     }
 
+    /// If it was idle before, that was the end of something else.
+    fn is_not_idle(&mut self) {
+        if let Some(turn) = &mut self.turn {
+            turn.settling = None;
+        }
+    }
+
     /// The program has nothing more to do, or says so.
     fn idle(&mut self) {
         if let Some(summary) = self.summary.take_if(|summary| summary.is_done()) {
-            summary.finish();
+            summary.finish(self.decoder.failure());
         }
         let Some(turn) = &mut self.turn else { return };
         match self.decoder.verdict(false) {
@@ -386,19 +380,21 @@ impl Talk {
     /// The program tries again. It may do so for a while from the first time on, unless the next time
     /// is too far away anyhow.
     fn trouble(&mut self, trouble: Trouble, next: i64) {
-        let Some(turn) = &mut self.turn else { return };
+        let is_stopped = self.turn.as_ref().is_some_and(|turn| turn.interrupted.is_some());
+        if is_stopped || !self.is_busy() {
+            return;
+        }
         let now = Instant::now();
         let mut until = now + trouble.kind.patience(self.shared.config.retry_window);
-        if let Some(before) = &turn.trouble {
+        if let Some(before) = &self.trial {
             until = until.min(before.until);
         }
         let wait = next - jiff::Timestamp::now().as_millisecond();
         let next = now + Duration::from_millis(u64::try_from(wait).unwrap_or(0));
         if next > until {
-            turn.failure = Some(trouble.into_error(ID));
-            self.interrupt();
+            self.stop_because(trouble.into_error(ID));
         } else {
-            turn.trouble = Some(Trial { until, trouble });
+            self.trial = Some(Trial { until, trouble });
         }
     }
 

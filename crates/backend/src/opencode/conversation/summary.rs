@@ -17,7 +17,7 @@ use crate::opencode::misused;
 pub(super) struct Summary {
     reply: oneshot::Sender<Result<Option<Usage>, StepError>>,
     spent: Option<Usage>,
-    result: Option<Result<(), BackendError>>,
+    result: Option<Result<(), StepError>>,
     /// When it is over, though the program may not have said what it has cost.
     pub(super) until: Option<Instant>,
 }
@@ -36,7 +36,7 @@ impl Summary {
     }
 
     pub(super) fn is_made(&mut self, result: Result<(), BackendError>, settling: Duration) {
-        self.result = Some(result);
+        self.result = Some(result.map_err(StepError::from));
         self.until = Some(Instant::now() + settling);
     }
 
@@ -48,14 +48,15 @@ impl Summary {
         self.until.is_some_and(|until| until <= now)
     }
 
-    pub(super) fn fail(mut self, error: BackendError) {
-        self.result = Some(Err(error));
-        self.finish();
+    pub(super) fn fail(self, error: StepError) {
+        let _ = self.reply.send(Err(error));
     }
 
-    pub(super) fn finish(self) {
+    /// It is over. The program says that a summary is made even where it is not.
+    pub(super) fn finish(self, failure: Option<StepError>) {
         let made = self.result.unwrap_or(Ok(()));
-        let _ = self.reply.send(made.map(|()| self.spent).map_err(StepError::from));
+        let made = made.and_then(|()| failure.map_or(Ok(self.spent), Err));
+        let _ = self.reply.send(made);
     }
 }
 

@@ -20,8 +20,6 @@ pub(super) struct CurrentTurn {
     pub(super) interrupted: Option<Instant>,
     /// What to report in place of the interruption.
     pub(super) failure: Option<StepError>,
-    /// Why the program tries again, when it does.
-    pub(super) trouble: Option<Trial>,
     /// The prompt, until anything has been heard since.
     pub(super) unheard: Option<Value>,
     /// When it is over, if nothing more is said.
@@ -37,8 +35,7 @@ pub(super) struct Trial {
 
 impl CurrentTurn {
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let trial = self.trouble.as_ref().map(|trial| trial.until);
-        [self.settling, self.interrupted.or(trial)].into_iter().flatten().min()
+        self.settling.into_iter().chain(self.interrupted).min()
     }
 
     pub(super) fn knows(&self, request: &str) -> bool {

@@ -6,6 +6,9 @@ mod claude_errors;
 mod claude_life;
 mod claude_words;
 mod opencode;
+mod opencode_chaos;
+mod opencode_resync;
+mod opencode_stand;
 mod scripts;
 mod stand;
 
