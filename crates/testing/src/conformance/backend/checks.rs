@@ -5,9 +5,11 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use atomic_backend::BoxFuture;
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::timeout;
 
 use super::{Program, Stage, exceptions};
 
@@ -58,6 +60,9 @@ impl Check {
     }
 }
 
+/// Longer than any check takes; one that hangs is named, and does not hold up the others.
+const LONGEST: Duration = Duration::from_secs(100);
+
 /// Runs one check on a stage.
 ///
 /// # Panics
@@ -87,7 +92,11 @@ pub async fn run_all(
             && let Some(check) = waiting.pop_front()
         {
             let stage = Arc::clone(&stage);
-            under_way.spawn(async move { (check.name, check.perform(stage).await) });
+            under_way.spawn(async move {
+                let performed = timeout(LONGEST, check.perform(stage)).await;
+                let late = Err(format!("it did not end within {LONGEST:?}"));
+                (check.name, performed.unwrap_or(late))
+            });
         }
         match under_way.join_next().await {
             None => break,
