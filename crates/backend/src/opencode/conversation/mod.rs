@@ -63,8 +63,6 @@ pub(super) struct Talk {
     summary: Option<Summary>,
     /// Why the program tries again, when it does.
     trial: Option<Trial>,
-    /// The MCP servers whose tools can be withheld.
-    mcp: Vec<String>,
     /// Whether the program may still be busy with a turn that is over for us.
     may_be_busy: bool,
 }
@@ -97,7 +95,7 @@ impl Talk {
         };
         let mcp = servers(&server, &request).await;
         let (sender, news) = mpsc::unbounded_channel();
-        let talker = Arc::new(Talker::new(request, sender));
+        let talker = Arc::new(Talker::new(request, mcp, sender));
         server.enter(&session, &talker).await?;
         let (commands, orders) = mpsc::channel(8);
         let mut decoder = Decoder::new(&session);
@@ -116,7 +114,6 @@ impl Talk {
             outlet: None,
             summary: None,
             trial: None,
-            mcp,
             may_be_busy: talker.request.resume.is_some(),
         };
         talk.settle_in(server);
@@ -182,7 +179,7 @@ impl Talk {
                 let _ = reply.send(sent);
             }
             Command::Answer { id, answer, reply } => {
-                let answered = self.answer(&id, answer);
+                let answered = self.answer(&id, &answer);
                 let _ = reply.send(answered);
             }
             Command::Interrupt { reply } => {
@@ -233,7 +230,7 @@ impl Talk {
             agent: if request.system_prompt.is_empty() { NOBODY } else { PERSONA },
             model: self.model.clone(),
             system: &request.system_prompt,
-            tools: self.talker.offered(&self.mcp),
+            tools: self.talker.offered(),
             format: request
                 .schema
                 .as_ref()
@@ -255,10 +252,9 @@ impl Talk {
         }
     }
 
-    fn answer(&mut self, id: &QuestionId, answer: Answer) -> Result<(), BackendError> {
+    fn answer(&mut self, id: &QuestionId, answer: &Answer) -> Result<(), BackendError> {
         let mut questions = self.turn.iter_mut().flat_map(|turn| turn.questions.iter_mut());
-        let Some(asking) =
-            questions.find_map(|asking| asking.answer(id, &answer).then_some(asking))
+        let Some(asking) = questions.find_map(|asking| asking.answer(id, answer).then_some(asking))
         else {
             return Err(misused(&format!("the question {id} is not open")));
         };
