@@ -60,6 +60,12 @@ impl Model {
         match self.family {
             Some(Family::Inherit) => None,
             _ if backend == provider.name() => Some(&self.raw),
+            // Its models are called `provider/model`; which of them is meant by a family, nobody
+            // knows.
+            _ if backend == Provider::OpenCode.name() => {
+                let is_whole = provider == Provider::Atomic && self.raw.contains('/');
+                is_whole.then_some(self.raw.as_str())
+            }
             Some(family @ (Family::Opus | Family::Sonnet | Family::Haiku)) => Some(family.name()),
             // Ours are for every backend.
             None if provider == Provider::Atomic => Some(&self.raw),
@@ -303,6 +309,26 @@ mod tests {
             assert_eq!((model.raw.as_str(), model.family), (raw, family));
         }
         assert_eq!(Model::read("  "), None);
+    }
+
+    #[test]
+    fn a_model_is_told_to_a_backend_by_a_name_it_knows() {
+        use crate::Provider::{Atomic, Claude, OpenCode};
+        let whole = "anthropic/claude-sonnet-4";
+        for (raw, provider, claude, opencode) in [
+            ("sonnet", Claude, Some("sonnet"), None),
+            ("sonnet", Atomic, Some("sonnet"), None),
+            ("gpt-5", Claude, Some("gpt-5"), None),
+            (whole, OpenCode, Some("sonnet"), Some(whole)),
+            (whole, Atomic, Some("sonnet"), Some(whole)),
+            (whole, Claude, Some(whole), None),
+            ("openai/gpt-5", OpenCode, None, Some("openai/gpt-5")),
+            ("inherit", OpenCode, None, None),
+        ] {
+            let model = Model::read(raw).unwrap();
+            let told = ["claude", "opencode"].map(|backend| model.on(backend, provider));
+            assert_eq!(told, [claude, opencode], "{raw} of {provider:?}");
+        }
     }
 
     #[test]
