@@ -49,13 +49,8 @@ impl Stand {
         let is_its = |received: &&Received| {
             received.body.to_string().contains(&format!("Paint for {}", program.name()))
         };
-        self.server
-            .requests()
-            .iter()
-            .filter(is_its)
-            .next_back()
-            .map(|received| Arc::clone(&received.body))
-            .unwrap()
+        let requests = self.server.requests();
+        requests.iter().rfind(is_its).map(|received| Arc::clone(&received.body)).unwrap()
     }
 }
 
