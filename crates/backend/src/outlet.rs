@@ -11,6 +11,9 @@ use crate::Turn;
 /// How many events may wait for a slow listener before they wait here.
 const EVENTS: usize = 64;
 
+/// How many may wait here; a program that says more can be left to wait itself.
+const WAITING: usize = 256;
+
 /// Where a turn's events go.
 pub(crate) struct Outlet {
     events: mpsc::Sender<TurnEvent>,
@@ -48,13 +51,18 @@ impl Outlet {
         self.room_for_end.send(TurnEvent::Ended(self.end.unwrap_or(stop)));
     }
 
+    /// Whether more may come.
+    pub(crate) fn has_room(&self) -> bool {
+        self.waiting.len() < WAITING
+    }
+
     /// Whom to ask whether anybody listens.
     pub(crate) fn listener(&self) -> mpsc::Sender<TurnEvent> {
         self.events.clone()
     }
 
     /// Ready when something can be told.
-    async fn has_room(events: mpsc::Sender<TurnEvent>, has_something: bool) {
+    async fn listener_has_room(events: mpsc::Sender<TurnEvent>, has_something: bool) {
         if !has_something {
             return std::future::pending().await;
         }
@@ -74,7 +82,7 @@ pub(crate) async fn tell(outlet: &mut Option<Outlet>) {
         }
         return;
     }
-    Outlet::has_room(open.events.clone(), !is_last).await;
+    Outlet::listener_has_room(open.events.clone(), !is_last).await;
     if let Some(event) = open.waiting.pop_front()
         && let Err(mpsc::error::TrySendError::Full(event)) = open.events.try_send(event)
     {

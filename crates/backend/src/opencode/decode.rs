@@ -297,8 +297,7 @@ impl Decoder {
         if !self.counted.insert(part.call.clone()) {
             return None;
         }
-        let told = part.state.metadata.session_id.as_ref();
-        let Some(helper) = told.and_then(|id| self.helpers.get_mut(id)) else {
+        let Some(id) = &part.state.metadata.session_id else {
             // It was refused, or there is no such helper.
             let (tool, summary) = named(part);
             return Some(reported(Report::ToolUsed(ToolUse {
@@ -308,6 +307,8 @@ impl Decoder {
                 by: None,
             })));
         };
+        // One that was started in an earlier turn can be told to go on.
+        let helper = self.helpers.entry(id.clone()).or_insert_with(|| known(id, &part.state.input));
         helper.state = state;
         Some(reported(Report::Helper(helper.clone())))
     }
@@ -365,6 +366,19 @@ impl Decoder {
     }
 }
 
+/// A helper, by the call that has it work.
+fn known(id: &str, input: &Value) -> Helper {
+    let text = |key: &str| input.get(key).and_then(Value::as_str).unwrap_or_default();
+    Helper {
+        id: id.to_owned(),
+        agent: text("subagent_type").to_owned(),
+        task: shorten(text("description")),
+        state: HelperState::Started,
+        tools_used: 0,
+        tokens: 0,
+    }
+}
+
 fn text_of(message: &Message) -> String {
     message.texts.concat()
 }
@@ -409,10 +423,8 @@ fn nothing_done() -> BackendError {
 fn retried(about: &About) -> Vec<Heard> {
     let status = &about.status;
     // The program does not say which status the provider answered with.
-    let kind = match trouble::kind(None, &status.message, "") {
-        Kind::Rejected => Kind::Unavailable,
-        kind => kind,
-    };
+    let kind = trouble::kind(None, &status.message, "");
+    let kind = if kind == Kind::Rejected { Kind::Unavailable } else { kind };
     let now = jiff::Timestamp::now().as_millisecond();
     let wait = Wait {
         code: kind.code().to_owned(),

@@ -123,7 +123,7 @@ impl Server {
         let mut process = Process::start(guard, &job).map_err(broken)?;
         let http = match timeout(READY, ready(config, &mut process, password)).await {
             Ok(Ok(http)) => http,
-            Ok(Err(Unready::Ended)) => return Err(why_not_ready(config, process.exit().await)),
+            Ok(Err(Unready::Ended)) => return Err(why_not_ready(config, &process.exit().await)),
             Ok(Err(Unready::Unfit(error))) => {
                 process.kill().await;
                 return Err(error);
@@ -295,7 +295,7 @@ impl Server {
         }
     }
 
-    fn ended_by(&self, why: BackendError) {
+    fn ended_by(&self, why: &BackendError) {
         self.has_ended.store(true, Ordering::SeqCst);
         self.is_lost(why.clone());
         self.tell_all(|| News::Gone(why.clone()));
@@ -373,12 +373,12 @@ async fn ready(
     }
 }
 
-fn why_not_ready(config: &OpenCodeConfig, exit: Exit) -> BackendError {
+fn why_not_ready(config: &OpenCodeConfig, exit: &Exit) -> BackendError {
     if matches!(exit.code, Some(126 | 127)) {
         let (backend, program) = (BackendId::from(ID), config.program.clone());
         return BackendError::NotInstalled { backend, program };
     }
-    ended(&exit)
+    ended(exit)
 }
 
 fn ended(exit: &Exit) -> BackendError {
@@ -407,7 +407,7 @@ async fn watch(mut process: Process, mut ending: oneshot::Receiver<()>, server: 
         }
     };
     if let Some(server) = server.upgrade() {
-        server.ended_by(why);
+        server.ended_by(&why);
     }
 }
 

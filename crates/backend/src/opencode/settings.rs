@@ -74,9 +74,9 @@ impl Places {
             let settings = absolute(read(file), file.parent().unwrap_or(Path::new("/")));
             found.take(&settings);
             let about = settings.into_iter().filter(|(key, _)| ABOUT_PROVIDERS.contains(&&**key));
-            about.for_each(|(key, value)| {
-                merge(found.users.entry(key).or_insert(Value::Null), value)
-            });
+            for (key, value) in about {
+                merge(found.users.entry(key).or_insert(Value::Null), value);
+            }
         }
         let logged_in = read(&self.data.join("auth.json"));
         found.providers.extend(logged_in.into_iter().map(|(provider, _)| provider));
@@ -141,7 +141,7 @@ fn absolute(settings: Map<String, Value>, folder: &Path) -> Map<String, Value> {
             Value::String(text) if text.contains("{file:") => *text = resolved(text, folder),
             Value::Array(values) => values.iter_mut().for_each(|value| walk(value, folder)),
             Value::Object(fields) => fields.values_mut().for_each(|value| walk(value, folder)),
-            _ => {}
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
     let mut value = Value::Object(settings);

@@ -41,6 +41,10 @@ pub(super) enum News {
     Garbled(String),
     /// The server is gone.
     Gone(BackendError),
+    /// Whether the session has nothing to do, as it was asked.
+    Looked {
+        is_idle: bool,
+    },
     /// The prompt was not taken.
     NotSent(BackendError),
     /// The summary is made, or is not.

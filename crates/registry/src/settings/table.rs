@@ -355,6 +355,11 @@ pub static VARIABLES: &[Variable] = &[
         meaning: "Marks every process of a step as `<run>/<step>/<attempt>`, so that none is left \
                   behind",
     },
+    Variable {
+        name: "ATOMIC_GATE",
+        audience: Audience::Processes,
+        meaning: "The socket at which `opencode` asks `atomic` before it uses a tool",
+    },
     test(
         "ATOMIC_FAILPOINT",
         "Dies at the n-th hit of a named place, as `<name>:<n>` (feature `failpoints`)",
@@ -371,6 +376,11 @@ pub static VARIABLES: &[Variable] = &[
     ),
     test("ATOMIC_TEST_DIR", "Folder of a test that runs in a process of its own"),
     test("ATOMIC_TEST_HOLD", "Session that a test holds in a process of its own"),
+    test("ATOMIC_TEST_OPENCODE", "The `opencode` that a program stands in front of"),
+    test(
+        "ATOMIC_TEST_OPENCODE_VERSION",
+        "The version that is told in place of that of `opencode`, which is not started then",
+    ),
     test("ATOMIC_CRASH_SEED", "The seed of a run of the crash tests that is to be repeated"),
     test("ATOMIC_SEED", "The seed of the one random graph to test"),
     test("ATOMIC_SEEDS", "How many random graphs that nobody has tried to test"),

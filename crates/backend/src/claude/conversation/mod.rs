@@ -3,11 +3,10 @@
 mod start;
 mod turn;
 
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use atomic_event::{Answer, BackendId, ConversationId, Question, QuestionId, Stop, TurnEvent};
+use atomic_event::{Answer, BackendId, ConversationId, Question, QuestionId, Stop};
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
@@ -17,16 +16,14 @@ use super::decode::{Decoder, Heard};
 use super::desk::Held;
 use super::launch::Launch;
 use super::wire;
+use crate::asking::Asking;
 use crate::guard::Guard;
+use crate::outlet::{Outlet, at, deserted, tell};
 use crate::process::{Exit, Process};
 use crate::trouble::{Kind, Trouble};
 use crate::{BackendError, Turn};
 use start::{Known, exited, garbled};
-use turn::{Asking, CurrentTurn, Trial, at, closed, is_end, room};
-
-/// How many events may wait for a slow receiver, and how many more for room there.
-const EVENTS: usize = 64;
-const OUTBOX: usize = 256;
+use turn::{CurrentTurn, Trial, answered};
 
 /// How long an interrupted turn may take to end by itself.
 const INTERRUPTED: Duration = Duration::from_secs(2);
@@ -62,8 +59,7 @@ pub(super) struct Talk {
     decoder: Decoder,
     commands: mpsc::Receiver<Command>,
     turn: Option<CurrentTurn>,
-    /// Events nobody has had room for yet.
-    outbox: VecDeque<TurnEvent>,
+    outlet: Option<Outlet>,
     /// Requests of ours that are not answered yet.
     asked: Vec<(String, oneshot::Sender<Result<Value, String>>)>,
     /// Given up when everything here is over, the program included.
@@ -77,7 +73,7 @@ pub(super) struct Talk {
 enum Woken {
     Command(Option<Command>),
     Line(Option<String>),
-    Room,
+    Told,
     NobodyListens,
     TimeUp,
 }
@@ -100,7 +96,7 @@ impl Talk {
             decoder: Decoder::default(),
             commands,
             turn: None,
-            outbox: VecDeque::new(),
+            outlet: None,
             asked: vec![],
             requests: 0,
             known: if resume { Known::Yes } else { Known::No },
@@ -128,7 +124,7 @@ impl Talk {
                 Woken::Command(Some(command)) => self.obey(command).await,
                 Woken::Line(Some(line)) => self.hear(&line).await,
                 Woken::Line(None) => self.program_ended().await,
-                Woken::Room => {}
+                Woken::Told => {}
                 Woken::NobodyListens => self.give_up_turn(),
                 Woken::TimeUp => self.time_up().await,
             }
@@ -138,16 +134,14 @@ impl Talk {
 
     async fn woken(&mut self) -> Woken {
         let deadline = self.turn.as_ref().and_then(CurrentTurn::deadline);
-        let events = self.turn.as_ref().map(|turn| turn.events.clone());
-        let unheard = events.as_ref().is_some_and(mpsc::Sender::is_closed);
-        let has_room = self.outbox.len() < OUTBOX;
-        let full = !self.outbox.is_empty();
+        let listener = self.outlet.as_ref().map(Outlet::listener);
+        let has_room = self.outlet.as_ref().is_none_or(Outlet::has_room);
         let process = &mut self.process;
         tokio::select! {
             biased;
             command = self.commands.recv() => Woken::Command(command),
-            () = room(events.as_ref(), &mut self.outbox, &mut self.turn), if full && !unheard => Woken::Room,
-            () = closed(events.as_ref()), if !unheard => Woken::NobodyListens,
+            () = deserted(listener) => Woken::NobodyListens,
+            () = tell(&mut self.outlet) => Woken::Told,
             line = next_line(process), if has_room => Woken::Line(line),
             () = at(deadline) => Woken::TimeUp,
         }
@@ -190,7 +184,7 @@ impl Talk {
     }
 
     async fn send(&mut self, prompt: &str, literally: bool) -> Result<Turn, BackendError> {
-        if self.turn.is_some() {
+        if self.turn.is_some() || self.outlet.is_some() {
             return Err(misused("a turn is under way; wait for its end"));
         }
         self.awake().await?;
@@ -201,31 +195,22 @@ impl Talk {
         if self.known == Known::No {
             self.known = Known::Perhaps;
         }
-        let (events, turn) = mpsc::channel(EVENTS);
-        let Ok(room_for_end) = events.clone().try_reserve_owned() else {
+        let Some((outlet, turn)) = Outlet::open() else {
             return Err(misused("there is no room for the turn's events"));
         };
-        self.outbox.clear();
-        self.turn = Some(CurrentTurn {
-            events,
-            room_for_end,
-            unheard: Some(line),
-            question: None,
-            interrupted: None,
-            failure: None,
-            trouble: None,
-        });
+        self.outlet = Some(outlet);
+        self.turn = Some(CurrentTurn { unheard: Some(line), ..CurrentTurn::default() });
         Ok(turn)
     }
 
     fn answer(&mut self, id: &QuestionId, answer: Answer) -> Result<(), BackendError> {
         let asking = self.turn.as_mut().and_then(|turn| turn.question.as_mut());
-        let open = asking.and_then(|asking| Some((asking.place(id)?, asking)));
-        let Some((place, asking)) = open else {
+        let open = asking
+            .and_then(|(asking, input)| asking.answer(id, &answer).then_some((asking, input)));
+        let Some((asking, input)) = open else {
             return Err(misused(&format!("the question {id} is not open")));
         };
-        asking.answers.insert(place, answer);
-        let Some(answered) = asking.answered() else { return Ok(()) };
+        let Some(answered) = answered(asking, input) else { return Ok(()) };
         let line = wire::reply(&asking.request, &answered);
         if let Some(turn) = &mut self.turn {
             turn.question = None;
@@ -237,7 +222,7 @@ impl Talk {
     /// Interrupts the turn; it has a moment to end by itself.
     fn interrupt(&mut self) {
         let Some(turn) = &mut self.turn else { return };
-        if turn.interrupted.is_some() || self.outbox.iter().any(is_end) {
+        if turn.interrupted.is_some() {
             return;
         }
         turn.interrupted = Some(Instant::now() + INTERRUPTED);
@@ -247,13 +232,11 @@ impl Talk {
 
     /// Nobody listens to the turn any more. Its program is stopped, unless it is done already.
     fn give_up_turn(&mut self) {
-        let is_over = self.process.is_none() || self.outbox.iter().any(is_end);
-        self.outbox.clear();
-        if is_over {
+        self.outlet = None;
+        if self.process.is_none() {
             self.turn = None;
-        } else {
-            self.interrupt();
         }
+        self.interrupt();
     }
 
     async fn time_up(&mut self) {
@@ -291,8 +274,8 @@ impl Talk {
     fn serve(&mut self, heard: Heard) {
         match heard {
             Heard::Event(event) => {
-                if self.turn.is_some() {
-                    self.outbox.push_back(event);
+                if let Some(outlet) = &mut self.outlet {
+                    outlet.push(event);
                 }
             }
             Heard::Asked { request, questions, input } => self.ask(request, questions, input),
@@ -316,7 +299,7 @@ impl Talk {
             }
             Heard::Withdrawn { request } => {
                 if let Some(turn) = &mut self.turn {
-                    turn.question.take_if(|asking| asking.request == request);
+                    turn.question.take_if(|(asking, _)| asking.request == request);
                 }
             }
             Heard::Replied { request, response } => {
@@ -368,12 +351,14 @@ impl Talk {
     }
 
     fn ask(&mut self, request: String, questions: Vec<Question>, input: Value) {
-        let asking = Asking { request, input, questions, answers: BTreeMap::new() };
+        let asking = Asking::new(request, questions);
         let allowed = self.launch.request.questions && !asking.questions.is_empty();
         match &mut self.turn {
             Some(turn) if allowed && turn.interrupted.is_none() => {
-                self.outbox.extend(asking.events());
-                turn.question = Some(asking);
+                if let Some(outlet) = &mut self.outlet {
+                    asking.events().for_each(|event| outlet.push(event));
+                }
+                turn.question = Some((asking, input));
             }
             _ => {
                 let why = "Nobody can be asked here. Decide yourself and say what you decided.";
@@ -385,20 +370,14 @@ impl Talk {
 
     /// The turn is over. Its end is the last event.
     fn finish(&mut self, stop: Stop) {
-        let Some(turn) = &mut self.turn else { return };
+        let Some(mut turn) = self.turn.take() else { return };
         let stop = match (stop, turn.failure.take()) {
             (Stop::Interrupted | Stop::Failed(_), Some(failure)) => Stop::Failed(failure),
             (Stop::Failed(_), None) if turn.interrupted.is_some() => Stop::Interrupted,
             (stop, _) => stop,
         };
-        turn.interrupted = None;
-        turn.trouble = None;
-        turn.question = None;
-        if turn.events.is_closed() {
-            self.turn = None;
-            self.outbox.clear();
-        } else {
-            self.outbox.push_back(TurnEvent::Ended(stop));
+        if let Some(outlet) = &mut self.outlet {
+            outlet.end(stop);
         }
     }
 
@@ -407,9 +386,6 @@ impl Talk {
         let exit = process.exit().await;
         for (_, reply) in self.asked.drain(..) {
             let _ = reply.send(Err("the program has ended".to_owned()));
-        }
-        if self.outbox.iter().any(is_end) {
-            return;
         }
         let error = match self.unheard() {
             // It had ended before, and we did not know when we sent the prompt.
@@ -429,17 +405,13 @@ impl Talk {
     }
 
     async fn end(&mut self) {
-        let turn = self.turn.take();
+        let was_busy = self.turn.take().is_some();
         if let Some(process) = self.process.take() {
-            if turn.is_some() { process.kill().await } else { process.end().await }
+            if was_busy { process.kill().await } else { process.end().await }
         }
-        let Some(turn) = turn else { return };
-        let end = self.outbox.pop_back_if(|event| is_end(event));
-        for event in self.outbox.drain(..) {
-            // Whoever has not read so far need not know.
-            let _ = turn.events.try_send(event);
+        if let Some(outlet) = self.outlet.take() {
+            outlet.close(Stop::Interrupted);
         }
-        turn.room_for_end.send(end.unwrap_or(TurnEvent::Ended(Stop::Interrupted)));
     }
 
     async fn line(&mut self) -> Option<String> {

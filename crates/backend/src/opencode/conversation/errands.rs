@@ -42,6 +42,8 @@ pub(super) enum Errand {
     },
     /// Say again what may have been missed.
     Resync,
+    /// Say whether the session has nothing to do.
+    Look,
     /// Say when everything before is done.
     Reach {
         reply: oneshot::Sender<()>,
@@ -118,6 +120,11 @@ impl Runner {
                 });
             }
             Errand::Resync => _ = self.resync().await,
+            Errand::Look => {
+                // A server that does not answer is noticed otherwise.
+                let is_idle = self.is_busy().await.is_ok_and(|busy| !busy);
+                self.tell(News::Looked { is_idle });
+            }
             Errand::Reach { reply } => _ = reply.send(()),
         }
     }

@@ -1,6 +1,9 @@
 //! One conversation: a task that talks in a session of the server.
 
+mod ending;
 mod errands;
+mod session;
+mod summary;
 mod turn;
 
 use std::path::PathBuf;
@@ -8,29 +11,27 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use atomic_event::{
-    Answer, BackendId, ConversationId, Question, QuestionId, Report, StepError, Stop, TurnEvent,
-    Usage,
+    Answer, BackendId, Question, QuestionId, Report, StepError, Stop, TurnEvent, Usage,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::catalogue::Facts;
 use super::decode::{Decoder, Heard, Verdict, broken_off};
 use super::launch::{NOBODY, PERSONA, Setup};
-use super::server::{Lease, Server};
+use super::server::Lease;
 use super::talker::{News, Talker};
-use super::wire::{Model, Prompt, PromptPart, Session};
+use super::wire::{Model, Prompt, PromptPart};
 use super::{ID, Shared, misused};
-use crate::guard::end_marked;
+use crate::asking::Asking;
 use crate::outlet::{Outlet, at, deserted, tell};
 use crate::trouble::Trouble;
 use crate::{BackendError, OpenRequest, Turn};
 use errands::{Errand, Errands};
-use turn::{Asking, CurrentTurn, Summary, Trial, message_id};
-
-/// How long an interrupted turn may take to end by itself.
-const INTERRUPTED: Duration = Duration::from_secs(2);
+use session::{known, made, servers};
+use summary::Summary;
+use turn::{CurrentTurn, Trial, answered, message_id, nobody_to_ask};
 
 /// How long something may still be said after the program has nothing more to do.
 const SETTLED: Duration = Duration::from_millis(300);
@@ -253,13 +254,13 @@ impl Talk {
     }
 
     fn answer(&mut self, id: &QuestionId, answer: Answer) -> Result<(), BackendError> {
-        let questions = self.turn.iter_mut().flat_map(|turn| turn.questions.iter_mut());
-        let open = questions.into_iter().find_map(|asking| Some((asking.place(id)?, asking)));
-        let Some((place, asking)) = open else {
+        let mut questions = self.turn.iter_mut().flat_map(|turn| turn.questions.iter_mut());
+        let Some(asking) =
+            questions.find_map(|asking| asking.answer(id, &answer).then_some(asking))
+        else {
             return Err(misused(&format!("the question {id} is not open")));
         };
-        asking.answers.insert(place, answer);
-        let Some(answers) = asking.answered() else { return Ok(()) };
+        let Some(answers) = answered(asking) else { return Ok(()) };
         let request = asking.request.clone();
         if let Some(turn) = &mut self.turn {
             turn.questions.retain(|asking| asking.request != request);
@@ -294,74 +295,6 @@ impl Talk {
         Ok(())
     }
 
-    /// Lets the program summarise the conversation.
-    async fn compact(&mut self, reply: oneshot::Sender<Result<Option<Usage>, StepError>>) {
-        if self.is_busy() {
-            let _ = reply.send(Err(misused("a turn is under way; wait for its end").into()));
-            return;
-        }
-        if let Err(error) = self.awake().await {
-            let _ = reply.send(Err(error.into()));
-            return;
-        }
-        self.decoder.begin_turn(message_id());
-        self.summary = Some(Summary::new(reply));
-        let model = &self.model;
-        let body = json!({ "providerID": model.provider, "modelID": model.name });
-        self.errand(Errand::Summarise { body });
-    }
-
-    /// Interrupts the turn; it has a moment to end by itself.
-    fn interrupt(&mut self) {
-        let Some(turn) = &mut self.turn else { return };
-        if turn.interrupted.is_some() {
-            return;
-        }
-        turn.interrupted = Some(Instant::now() + INTERRUPTED);
-        turn.questions.clear();
-        self.talker.stops();
-        self.stop_it();
-    }
-
-    /// Tells the program to stop, and ends what its shells are running.
-    fn stop_it(&self) {
-        self.errand(Errand::Abort);
-        if self.talker.has_shell() {
-            let marker = self.talker.request.marker.clone();
-            tokio::task::spawn_blocking(move || end_marked(&marker));
-        }
-    }
-
-    async fn time_up(&mut self) {
-        let now = Instant::now();
-        if let Some(summary) = self.summary.take_if(|summary| summary.is_due(now)) {
-            summary.finish();
-        }
-        let Some(turn) = &mut self.turn else { return };
-        if turn.settling.take_if(|until| *until <= now).is_some() {
-            if let Verdict::Over(stop) = self.decoder.verdict(true) {
-                self.finish(stop);
-            }
-        } else if turn.interrupted.is_some_and(|until| until <= now) {
-            self.give_up().await;
-        } else if let Some(trial) = turn.trouble.take_if(|trial| trial.until <= now) {
-            turn.failure = Some(trial.trouble.into_error(ID));
-            self.interrupt();
-        }
-    }
-
-    /// The program does not stop. If it does not answer at all, it is ended; others on it are then no
-    /// worse off than they were.
-    async fn give_up(&mut self) {
-        self.may_be_busy = true;
-        self.finish(Stop::Interrupted);
-        if let Some((server, _)) = &self.server
-            && !server.answers().await
-        {
-            server.end().await;
-        }
-    }
-
     async fn hear(&mut self, news: News) {
         match news {
             News::Event(event) => {
@@ -373,6 +306,11 @@ impl Talk {
                 }
             }
             News::Resync => self.errand(Errand::Resync),
+            News::Looked { is_idle } => {
+                if let (true, Verdict::Over(stop)) = (is_idle, self.decoder.verdict(true)) {
+                    self.finish(stop);
+                }
+            }
             News::NotSent(error @ BackendError::Exited { .. }) => self.lost(error).await,
             News::NotSent(error) => self.finish(Stop::Failed(error.into())),
             News::Summarised(result) => {
@@ -392,20 +330,6 @@ impl Talk {
                 self.lost(error).await;
             }
         }
-    }
-
-    /// The server is gone. A prompt that it has done nothing for is sent again, once, to another.
-    async fn lost(&mut self, error: BackendError) {
-        self.server = None;
-        let unheard = self.turn.as_mut().filter(|turn| turn.interrupted.is_none());
-        let error = match unheard.and_then(|turn| turn.unheard.take()) {
-            Some(body) => match self.awake().await {
-                Ok(()) => return self.errand(Errand::Prompt { body, is_busy: true }),
-                Err(error) => error,
-            },
-            None => error,
-        };
-        self.finish(Stop::Failed(error.into()));
     }
 
     /// Does what an event asks for.
@@ -491,75 +415,9 @@ impl Talk {
             }
             // A refusal would end the turn without a word.
             _ => {
-                let (request, answers) = asking.nobody_to_ask();
+                let (request, answers) = nobody_to_ask(asking);
                 self.errand(Errand::Answer { request, answers });
             }
         }
     }
-
-    /// The turn is over. Its end is the last event.
-    fn finish(&mut self, stop: Stop) {
-        let Some(mut turn) = self.turn.take() else { return };
-        let stop = match (stop, turn.failure.take()) {
-            (Stop::Interrupted | Stop::Failed(_), Some(failure)) => Stop::Failed(failure),
-            (Stop::Failed(_), None) if turn.interrupted.is_some() => Stop::Interrupted,
-            (stop, _) => stop,
-        };
-        if let Some(outlet) = &mut self.outlet {
-            outlet.end(stop);
-        }
-    }
-
-    /// Leaves the session. When it returns, nothing is left of the turn that was under way.
-    async fn end(mut self, rests: bool) {
-        self.talker.leaves();
-        let was_busy = self.turn.take().is_some() || self.summary.is_some();
-        if let Some((server, errands)) = self.server.take() {
-            if was_busy {
-                self.talker.stops();
-                errands.abort_and_wait(INTERRUPTED).await;
-            }
-            if !rests && self.talker.has_shell() {
-                let marker = self.talker.request.marker.clone();
-                let _ = tokio::task::spawn_blocking(move || end_marked(&marker)).await;
-            }
-            server.leave(&self.session);
-        }
-        if let Some(outlet) = self.outlet.take() {
-            outlet.close(Stop::Interrupted);
-        }
-    }
-}
-
-/// Makes a session. With a title of ours, the program need not ask a model for one.
-async fn made(server: &Server, request: &OpenRequest) -> Result<String, BackendError> {
-    let body = json!({ "title": format!("atomic: {}", request.agent) });
-    let session: Session = server.http.post("/session", &request.workspace, &body).await?;
-    Ok(session.id)
-}
-
-/// Whether the program still knows a session.
-async fn known(server: &Server, id: &str, folder: &std::path::Path) -> Result<(), BackendError> {
-    let gone = || BackendError::ConversationGone {
-        backend: BackendId::from(ID),
-        conversation: ConversationId::from(id.to_owned()),
-    };
-    if !id.starts_with("ses_") || !id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-        return Err(gone());
-    }
-    match server.http.get::<Session>(&format!("/session/{id}"), folder).await {
-        Ok(_) => Ok(()),
-        Err(BackendError::Rejected { .. }) => Err(gone()),
-        Err(error) => Err(error),
-    }
-}
-
-/// The MCP servers of the place, where some of their tools may be ruled out.
-async fn servers(server: &Server, request: &OpenRequest) -> Vec<String> {
-    if request.tools.allow_everything() {
-        return vec![];
-    }
-    // Without the list they are offered, and refused when they are used.
-    let told: Value = server.http.get("/mcp", &request.workspace).await.unwrap_or_default();
-    told.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect()
 }

@@ -1,14 +1,12 @@
-//! The turn under way, and the summary under way.
+//! The turn under way.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::collections::BTreeSet;
 
-use atomic_event::{Answer, Question, QuestionId, StepError, TurnEvent, Usage};
+use atomic_event::StepError;
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::BackendError;
+use crate::asking::Asking;
 use crate::trouble::Trouble;
 
 /// The turn under way.
@@ -53,98 +51,16 @@ impl CurrentTurn {
     }
 }
 
-/// Questions of one call, which are put to the user together.
-pub(super) struct Asking {
-    pub(super) request: String,
-    pub(super) questions: Vec<Question>,
-    /// By the place of the question.
-    pub(super) answers: BTreeMap<usize, Answer>,
+/// All answers in their order, when all are there.
+pub(super) fn answered(asking: &Asking) -> Option<Value> {
+    Some(asking.answered()?.into_iter().map(|(_, answer)| json!(answer.chosen)).collect())
 }
 
-impl Asking {
-    pub(super) fn new(request: String, questions: Vec<Question>) -> Self {
-        Self { request, questions, answers: BTreeMap::new() }
-    }
-
-    fn id(&self, place: usize) -> QuestionId {
-        QuestionId::from(format!("{}/{place}", self.request))
-    }
-
-    /// The place of a question that is open.
-    pub(super) fn place(&self, id: &QuestionId) -> Option<usize> {
-        let is_it = |place: &usize| self.id(*place) == *id && !self.answers.contains_key(place);
-        (0..self.questions.len()).find(is_it)
-    }
-
-    pub(super) fn events(&self) -> impl Iterator<Item = TurnEvent> {
-        let last = self.questions.len().saturating_sub(1);
-        let numbered = self.questions.iter().enumerate();
-        numbered.map(move |(place, question)| TurnEvent::Asked {
-            id: self.id(place),
-            question: question.clone(),
-            more: last - place,
-        })
-    }
-
-    /// All answers in their order, when all are there.
-    pub(super) fn answered(&self) -> Option<Value> {
-        let answers = (0..self.questions.len()).map(|place| self.answers.get(&place));
-        let answers: Option<Vec<_>> = answers.collect();
-        Some(answers?.into_iter().map(|answer| json!(answer.chosen)).collect())
-    }
-
-    /// What is answered where nobody is.
-    pub(super) fn nobody_to_ask(self) -> (String, Value) {
-        let answer = "Nobody can be asked here. Decide yourself and say what you decided.";
-        let answers = self.questions.iter().map(|_| json!([answer])).collect();
-        (self.request, answers)
-    }
-}
-
-/// A summary under way.
-pub(super) struct Summary {
-    reply: oneshot::Sender<Result<Option<Usage>, StepError>>,
-    spent: Option<Usage>,
-    result: Option<Result<(), BackendError>>,
-    /// When it is over, though the program may not have said what it has cost.
-    pub(super) until: Option<Instant>,
-}
-
-impl Summary {
-    pub(super) fn new(reply: oneshot::Sender<Result<Option<Usage>, StepError>>) -> Self {
-        Self { reply, spent: None, result: None, until: None }
-    }
-
-    pub(super) fn add(&mut self, usage: &Usage) {
-        let sum = self.spent.get_or_insert_default();
-        sum.input_tokens = sum.input_tokens.saturating_add(usage.input_tokens);
-        sum.output_tokens = sum.output_tokens.saturating_add(usage.output_tokens);
-        let costs = [sum.cost_usd, usage.cost_usd].into_iter().flatten();
-        sum.cost_usd = costs.reduce(|one, other| one + other);
-    }
-
-    pub(super) fn is_made(&mut self, result: Result<(), BackendError>, settling: Duration) {
-        self.result = Some(result);
-        self.until = Some(Instant::now() + settling);
-    }
-
-    pub(super) fn is_done(&self) -> bool {
-        self.result.is_some()
-    }
-
-    pub(super) fn is_due(&self, now: Instant) -> bool {
-        self.until.is_some_and(|until| until <= now)
-    }
-
-    pub(super) fn fail(mut self, error: BackendError) {
-        self.result = Some(Err(error));
-        self.finish();
-    }
-
-    pub(super) fn finish(self) {
-        let made = self.result.unwrap_or(Ok(()));
-        let _ = self.reply.send(made.map(|()| self.spent).map_err(StepError::from));
-    }
+/// What is answered where nobody is.
+pub(super) fn nobody_to_ask(asking: Asking) -> (String, Value) {
+    let answer = "Nobody can be asked here. Decide yourself and say what you decided.";
+    let answers = asking.questions.iter().map(|_| json!([answer])).collect();
+    (asking.request, answers)
 }
 
 /// A new id of a message, in the program's own form: the time, so that ids grow, and chance.

@@ -72,18 +72,21 @@ impl Stage for OpenCodeStage {
     }
 
     fn backend(&self, scenario: &Scenario) -> Box<dyn Backend> {
-        let between = || PathBuf::from(env!("CARGO_BIN_EXE_opencode-between"));
-        match scenario {
-            Scenario::NotInstalled => self.apart(scenario, self.home.path().join("missing")),
-            Scenario::TooOld
-            // What overflows is summarised by the program, unless that overflows, too.
-            | Scenario::Failure(Failure::ContextOverflow)
-            | Scenario::Failure(Failure::Exit | Failure::Garbage)
-            | Scenario::FailureThenText(Failure::Exit | Failure::Garbage) => {
-                self.apart(scenario, between())
-            }
-            _ => self.model.playing(script::<OpenCode>(scenario), Arc::clone(&self.shared)),
+        if *scenario == Scenario::NotInstalled {
+            return self.apart(scenario, self.home.path().join("missing"));
         }
+        let is_apart = matches!(
+            scenario,
+            Scenario::TooOld
+                // What overflows is summarised by the program, unless that overflows, too.
+                | Scenario::Failure(Failure::ContextOverflow)
+                | Scenario::Failure(Failure::Exit | Failure::Garbage)
+                | Scenario::FailureThenText(Failure::Exit | Failure::Garbage)
+        );
+        if is_apart {
+            return self.apart(scenario, PathBuf::from(env!("CARGO_BIN_EXE_opencode-between")));
+        }
+        self.model.playing(script::<OpenCode>(scenario), Arc::clone(&self.shared))
     }
 
     fn words(&self) -> Words {

@@ -1,0 +1,113 @@
+//! How a turn ends: by itself, because it is interrupted, or because the server is gone.
+
+use std::time::Duration;
+
+use atomic_event::Stop;
+use tokio::time::Instant;
+
+use super::errands::Errand;
+use super::{ID, Talk};
+use crate::BackendError;
+use crate::guard::end_marked;
+
+/// How long an interrupted turn may take to end by itself.
+const INTERRUPTED: Duration = Duration::from_secs(2);
+
+impl Talk {
+    /// Interrupts the turn; it has a moment to end by itself.
+    pub(super) fn interrupt(&mut self) {
+        let Some(turn) = &mut self.turn else { return };
+        if turn.interrupted.is_some() {
+            return;
+        }
+        turn.interrupted = Some(Instant::now() + INTERRUPTED);
+        turn.questions.clear();
+        self.talker.stops();
+        self.stop_it();
+    }
+
+    /// Tells the program to stop, and ends what its shells are running.
+    pub(super) fn stop_it(&self) {
+        self.errand(Errand::Abort);
+        if self.talker.has_shell() {
+            let marker = self.talker.request.marker.clone();
+            tokio::task::spawn_blocking(move || end_marked(&marker));
+        }
+    }
+
+    pub(super) async fn time_up(&mut self) {
+        let now = Instant::now();
+        if let Some(summary) = self.summary.take_if(|summary| summary.is_due(now)) {
+            summary.finish();
+        }
+        let Some(turn) = &mut self.turn else { return };
+        if turn.settling.take_if(|until| *until <= now).is_some() {
+            // It may have been the word about the turn before, which comes twice.
+            self.errand(Errand::Look);
+        } else if turn.interrupted.is_some_and(|until| until <= now) {
+            self.give_up().await;
+        } else if let Some(trial) = turn.trouble.take_if(|trial| trial.until <= now) {
+            turn.failure = Some(trial.trouble.into_error(ID));
+            self.interrupt();
+        }
+    }
+
+    /// The program does not stop. If it does not answer at all, it is ended; others on it are then no
+    /// worse off than they were.
+    async fn give_up(&mut self) {
+        self.may_be_busy = true;
+        self.finish(Stop::Interrupted);
+        if let Some((server, _)) = &self.server
+            && !server.answers().await
+        {
+            server.end().await;
+        }
+    }
+
+    /// The server is gone. A prompt that it has done nothing for is sent again, once, to another.
+    pub(super) async fn lost(&mut self, error: BackendError) {
+        self.server = None;
+        let unheard = self.turn.as_mut().filter(|turn| turn.interrupted.is_none());
+        let error = match unheard.and_then(|turn| turn.unheard.take()) {
+            Some(body) => match self.awake().await {
+                Ok(()) => return self.errand(Errand::Prompt { body, is_busy: true }),
+                Err(error) => error,
+            },
+            None => error,
+        };
+        self.finish(Stop::Failed(error.into()));
+    }
+
+    /// The turn is over. Its end is the last event.
+    pub(super) fn finish(&mut self, stop: Stop) {
+        let Some(mut turn) = self.turn.take() else { return };
+        let stop = match (stop, turn.failure.take()) {
+            (Stop::Interrupted | Stop::Failed(_), Some(failure)) => Stop::Failed(failure),
+            (Stop::Failed(_), None) if turn.interrupted.is_some() => Stop::Interrupted,
+            (stop, _) => stop,
+        };
+        if let Some(outlet) = &mut self.outlet {
+            outlet.end(stop);
+        }
+    }
+
+    /// Leaves the session. When it returns, nothing is left of the turn that was under way.
+    pub(super) async fn end(mut self, rests: bool) {
+        self.talker.leaves();
+        let was_busy = self.turn.take().is_some() || self.summary.is_some();
+        if let Some((server, errands)) = self.server.take() {
+            if was_busy {
+                self.talker.stops();
+                errands.abort_and_wait(INTERRUPTED).await;
+            }
+            if !rests && self.talker.has_shell() {
+                let marker = self.talker.request.marker.clone();
+                let _ = tokio::task::spawn_blocking(move || end_marked(&marker)).await;
+            }
+            server.leave(&self.session);
+        }
+        if let Some(outlet) = self.outlet.take() {
+            outlet.close(Stop::Interrupted);
+        }
+    }
+}
