@@ -21,6 +21,7 @@ use tokio::time::timeout;
 
 use super::http::{Http, garbled, read, unreachable};
 use super::launch::{Den, Setup};
+use super::settings::Places;
 use super::talker::{News, Talker};
 use super::wire::{Envelope, Event, Session};
 use super::{ID, OLDEST, OpenCodeConfig, gate, misused};
@@ -123,7 +124,14 @@ impl Server {
         let mut process = Process::start(guard, &job).map_err(broken)?;
         let http = match timeout(READY, ready(config, &mut process, password)).await {
             Ok(Ok(http)) => http,
-            Ok(Err(Unready::Ended)) => return Err(why_not_ready(config, &process.exit().await)),
+            Ok(Err(Unready::Ended)) => {
+                let mut exit = process.exit().await;
+                // It has read a copy of the user's settings.
+                let users = Places::of_environment(&config.env).config_home();
+                let [copy, users] = [den.config_home(), users].map(|it| it.display().to_string());
+                exit.complaint = exit.complaint.replace(&copy, &users);
+                return Err(why_not_ready(config, &exit));
+            }
             Ok(Err(Unready::Unfit(error))) => {
                 process.kill().await;
                 return Err(error);
@@ -385,7 +393,16 @@ fn ended(exit: &Exit) -> BackendError {
     if exit.complaint.is_empty() {
         return exited(exit.status.clone());
     }
-    exited(format!("{}: {}", exit.status, shorten(&exit.complaint)))
+    exited(format!("{}: {}", exit.status, shorten(&without_colours(&exit.complaint))))
+}
+
+/// It paints what it complains of, whoever reads it.
+fn without_colours(text: &str) -> String {
+    let mut pieces = text.split("\u{1b}[");
+    let first = pieces.next().unwrap_or_default();
+    let painted = pieces.map(|piece| piece.trim_start_matches(|c: char| !c.is_alphabetic()));
+    let painted = painted.map(|piece| piece.strip_prefix('m').unwrap_or(piece));
+    std::iter::once(first).chain(painted).collect()
 }
 
 fn exited(status: String) -> BackendError {

@@ -102,20 +102,20 @@ fn a_model_that_cannot_be_is_told_before_anything_is_started() {
     let no_slash = "plain-1 is no model of opencode's, they are called PROVIDER/MODEL";
     let none = "opencode has no model to use";
     let remedy = "atomic models --backend opencode";
-    let table: [(String, &[&str], &str); 3] = [
-        (of_provider, &["--model", "plain-1"], no_slash),
-        (without.to_string(), &[], none),
-        ("{}".to_owned(), &[], none),
+    let table: [(String, &[&str], &[&str]); 4] = [
+        (of_provider, &["--model", "plain-1"], &[no_slash, remedy]),
+        (without.to_string(), &[], &[none, remedy]),
+        ("{}".to_owned(), &[], &[none, remedy]),
+        ("{ \"model\": ".to_owned(), &[], &["opencode/opencode.json are no JSON: "]),
     ];
     for (text, more, says) in table {
         fs::write(&settings, text).unwrap();
         let mut command = stand.atomic(&[&["-p", "Hello", "--backend", "opencode"], more].concat());
         command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
         let refused = ran(command);
-        assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{says}: {refused:?}");
-        assert!(refused.stderr.contains(says), "{says}: {}", refused.stderr);
-        assert!(refused.stderr.contains(remedy), "{says}: {}", refused.stderr);
-        assert!(!stand.env.outside("started").exists(), "{says}: nothing was started");
+        assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{says:?}: {refused:?}");
+        assert!(says.iter().all(|says| refused.stderr.contains(says)), "{says:?}: {refused:?}");
+        assert!(!stand.env.outside("started").exists(), "{says:?}: nothing was started");
     }
 }
 
@@ -134,6 +134,20 @@ fn a_model_that_nobody_has_is_told_before_anybody_is_asked() {
         }
         assert_eq!(stand.server.requests().len(), 0, "{model}: nobody is asked anything");
     }
+}
+
+/// The program reads a copy of the user's settings; it is told about as if it were theirs.
+#[test]
+fn settings_that_the_program_does_not_take_are_told_by_their_own_name() {
+    let stand = Stand::of(&[OpenCode], Script::new());
+    let settings = stand.opencode.path().join(".config/opencode/opencode.json");
+    let wrong = json!({ "model": "a/b", "provider": { "a": { "npm": 3 } } });
+    fs::write(&settings, wrong.to_string()).unwrap();
+    let refused = stand.run(&["-p", "Hello", "--backend", "opencode"]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{refused:?}");
+    let says = format!("Configuration is invalid at {}", settings.display());
+    assert!(refused.stderr.contains(&says), "{}", refused.stderr);
+    assert!(!refused.stderr.contains('\u{fffd}'), "{}", refused.stderr);
 }
 
 /// A server that answers everybody that it is of a version.
@@ -169,7 +183,10 @@ fn a_program_that_is_missing_too_old_or_broken_is_told_with_what_to_do() {
     let cases: [(Option<&str>, &[&str]); 4] = [
         (None, &["opencode is not installed", "npm install -g opencode-ai"]),
         (Some(&old), &["is version 1.2.3, and 1.18.33 or later is needed; update it"]),
-        (Some("echo Unheard of >&2; exit 3"), &["opencode", "Unheard of"]),
+        (
+            Some("echo \"\\033[91mError:\\033[0m unheard of\" >&2; exit 3"),
+            &["3: Error: unheard of)"],
+        ),
         (Some("exit 127"), &["was not found; install it or add it to PATH"]),
     ];
     for (lines, says) in cases {
