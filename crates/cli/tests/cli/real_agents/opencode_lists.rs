@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use super::Stand;
 use super::lists::SERVER;
 use super::program::Program::OpenCode;
+use crate::env::eventually;
+use crate::process::SOON;
 
 #[test]
 fn models_are_listed_as_they_are_chosen() {
@@ -45,36 +47,35 @@ fn servers_are_listed_where_the_project_is_trusted() {
     fs::write(stand.env.work().join("opencode.json"), servers.to_string()).unwrap();
 
     let ran_of_project = || ["good", "plugged"].iter().any(|mark| stand.env.outside(mark).exists());
-    for verb in [["mcp"].as_slice(), &["mcp", "--inherit", "all"]] {
-        let listed = stand.run(verb);
-        assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""), "{listed:?}");
-        assert!(!ran_of_project(), "{verb:?} has started something");
-        assert!(listed.stdout.contains("not trusted"), "{verb:?}: {}", listed.stdout);
-    }
-    let listed = stand.run(&["mcp", "--trust", "--inherit", "project"]);
+    let listed = stand.run(&["mcp", "--inherit", "all"]);
+    assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""), "{listed:?}");
+    assert!(!ran_of_project(), "something was started: {listed:?}");
+    assert!(listed.stdout.contains("not trusted"), "{listed:?}");
+
+    let listed = stand.run(&["mcp", "--trust", "--inherit", "all"]);
     assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""), "{listed:?}");
     let mut lines: Vec<&str> = listed.stdout.lines().collect();
     lines.sort_unstable();
-    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert_eq!(lines.len(), 4, "{lines:?}");
     assert!(lines[0].starts_with("dies  failed     "), "{lines:?}");
     assert!(lines[1].starts_with("gone  failed     "), "{lines:?}");
-    assert_eq!(lines[2], "good  connected");
-    assert!(ran_of_project() && !stand.env.outside("mine").exists());
-    let all = stand.run(&["mcp", "--trust", "--inherit", "all"]);
-    assert!(all.stdout.lines().any(|line| line == "mine  connected"), "{all:?}");
+    assert_eq!(lines[2..], ["good  connected", "mine  connected"]);
+    assert!(ran_of_project());
     stand.has_no_processes();
 }
 
+/// It takes its time to say its version; on a busy machine more than `doctor` gives it.
 #[test]
 fn doctor_finds_it_and_would_use_it() {
     let stand = Stand::of(&[OpenCode], Script::new());
-    let looked = stand.run(&["doctor"]);
-    assert_eq!((looked.code, looked.stderr.as_str()), (Some(0), ""), "{looked:?}");
     let program = OpenCode.folder().join("opencode");
-    for line in [
+    let lines = [
         format!("  ok: opencode {OPENCODE}, {}", program.display()),
         "  ok: opencode would be used: the first that is installed".to_owned(),
-    ] {
-        assert!(looked.stdout.lines().any(|told| told == line), "{line}: {}", looked.stdout);
-    }
+    ];
+    eventually("doctor finds it", SOON, || {
+        let looked = stand.run(&["doctor"]);
+        assert_eq!((looked.code, looked.stderr.as_str()), (Some(0), ""), "{looked:?}");
+        lines.iter().all(|line| looked.stdout.lines().any(|told| told == line))
+    });
 }
