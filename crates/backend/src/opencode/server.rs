@@ -29,7 +29,7 @@ use crate::BackendError;
 use crate::guard::{Guard, Job};
 use crate::process::{Exit, Process};
 use crate::version::Version;
-use crate::words::shorten;
+use crate::words::{shorten, without_colours};
 
 /// How long the program may take until it answers.
 const READY: Duration = Duration::from_secs(120);
@@ -394,15 +394,6 @@ fn ended(exit: &Exit) -> BackendError {
         return exited(exit.status.clone());
     }
     exited(format!("{}: {}", exit.status, shorten(&without_colours(&exit.complaint))))
-}
-
-/// It paints what it complains of, whoever reads it.
-fn without_colours(text: &str) -> String {
-    let mut pieces = text.split("\u{1b}[");
-    let first = pieces.next().unwrap_or_default();
-    let painted = pieces.map(|piece| piece.trim_start_matches(|c: char| !c.is_alphabetic()));
-    let painted = painted.map(|piece| piece.strip_prefix('m').unwrap_or(piece));
-    std::iter::once(first).chain(painted).collect()
 }
 
 fn exited(status: String) -> BackendError {
