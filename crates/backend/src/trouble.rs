@@ -90,7 +90,8 @@ impl Trouble {
 /// What a status and the words around it mean. The words decide where the status leaves it open.
 pub(crate) fn kind(status: Option<u16>, words: &str, code: &str) -> Kind {
     // A limit of the rate alone is said to be just that, and no more.
-    let said = format!("{words} {code}").to_lowercase().replace("not your usage limit", "");
+    let said = format!("{words} {code}").to_lowercase();
+    let said = said.replace("not your usage limit", "").replace("rate limit reached", "rate limit");
     let says = |parts: &[&str]| parts.iter().any(|part| said.contains(part));
     if says(&["prompt is too long", "prompt_too_long", "context window", "maximum context"]) {
         return Kind::ContextOverflow;
@@ -170,6 +171,8 @@ mod tests {
             (Some(429), "rate_limit", Kind::RateLimited),
             (Some(429), "You have hit your usage limit", Kind::Quota),
             (Some(429), "Limiting requests (not your usage limit)", Kind::RateLimited),
+            (Some(429), "Rate limit reached for requests", Kind::RateLimited),
+            (None, "Rate limit reached", Kind::RateLimited),
             (Some(400), "Your credit balance is too low", Kind::Quota),
             (Some(400), "messages: bad thing", Kind::Rejected),
             (Some(400), "prompt is too long: 5 > 4", Kind::ContextOverflow),
