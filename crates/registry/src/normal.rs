@@ -312,26 +312,6 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_told_to_a_backend_by_a_name_it_knows() {
-        use crate::Provider::{Atomic, Claude, OpenCode};
-        let whole = "anthropic/claude-sonnet-4";
-        for (raw, provider, claude, opencode) in [
-            ("sonnet", Claude, Some("sonnet"), None),
-            ("sonnet", Atomic, Some("sonnet"), None),
-            ("gpt-5", Claude, Some("gpt-5"), None),
-            (whole, OpenCode, Some("sonnet"), Some(whole)),
-            (whole, Atomic, Some("sonnet"), Some(whole)),
-            (whole, Claude, Some(whole), None),
-            ("openai/gpt-5", OpenCode, None, Some("openai/gpt-5")),
-            ("inherit", OpenCode, None, None),
-        ] {
-            let model = Model::read(raw).unwrap();
-            let told = ["claude", "opencode"].map(|backend| model.on(backend, provider));
-            assert_eq!(told, [claude, opencode], "{raw} of {provider:?}");
-        }
-    }
-
-    #[test]
     fn tools_are_one_list_however_they_are_written() {
         for (value, shown) in [
             (json!("*"), "all"),
