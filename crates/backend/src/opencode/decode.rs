@@ -292,7 +292,8 @@ impl Decoder {
         // A call that makes no sense to the program is told to the model, and counts as done.
         let failed = part.state.status == "error"
             || part.tool == "invalid"
-            || part.state.metadata.exit.is_some_and(|code| code != 0);
+            // A command that was stopped has no code.
+            || (part.tool == "bash" && part.state.metadata.exit != Some(0));
         if let Some(helper) = by.as_ref().and_then(|id| self.helpers.get_mut(id)) {
             helper.tools_used += 1;
         }

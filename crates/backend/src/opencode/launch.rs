@@ -96,7 +96,8 @@ impl Den {
         self.path("home")
     }
 
-    fn config_home(&self) -> PathBuf {
+    /// The folder where it has its settings in place of the user's.
+    pub(super) fn config_home(&self) -> PathBuf {
         self.path("config")
     }
 

@@ -16,7 +16,7 @@ mod settings;
 mod talker;
 mod wire;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ impl OpenCodeBackend {
 
     async fn begin(&self, request: OpenRequest) -> Result<OpenCodeConversation, BackendError> {
         let shared = Arc::clone(&self.shared);
-        let found = shared.settings(&request.workspace, request.inherit);
+        let found = shared.settings(&request.workspace, request.inherit)?;
         let model = chosen(&request, &found)?;
         let helpers = request.helpers.iter().filter_map(|one| one.model.as_deref());
         let helpers: Vec<Model> = helpers.filter_map(Model::read).collect();
@@ -100,7 +100,7 @@ impl OpenCodeBackend {
 
     /// A server to which nothing is going to be sent.
     async fn to_look_around(&self, place: &Place) -> Result<Lease, BackendError> {
-        let found = self.shared.settings(&place.workspace, place.inherit);
+        let found = self.shared.settings(&place.workspace, place.inherit)?;
         let setup = Setup {
             inherit: place.inherit,
             helpers: vec![],
@@ -140,8 +140,9 @@ fn model_named(name: &str) -> Result<Model, BackendError> {
 }
 
 impl Shared {
-    fn settings(&self, workspace: &std::path::Path, inherit: crate::Inherit) -> Found {
-        Places::of_environment(&self.config.env).look(workspace, inherit)
+    fn settings(&self, workspace: &Path, inherit: crate::Inherit) -> Result<Found, BackendError> {
+        let found = Places::of_environment(&self.config.env).look(workspace, inherit);
+        found.problem.clone().map_or(Ok(found), |problem| Err(BackendError::Misconfigured(problem)))
     }
 
     /// A server that does what is wanted; one that runs, or a new one.

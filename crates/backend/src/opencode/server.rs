@@ -21,6 +21,7 @@ use tokio::time::timeout;
 
 use super::http::{Http, garbled, read, unreachable};
 use super::launch::{Den, Setup};
+use super::settings::Places;
 use super::talker::{News, Talker};
 use super::wire::{Envelope, Event, Session};
 use super::{ID, OLDEST, OpenCodeConfig, gate, misused};
@@ -28,7 +29,7 @@ use crate::BackendError;
 use crate::guard::{Guard, Job};
 use crate::process::{Exit, Process};
 use crate::version::Version;
-use crate::words::shorten;
+use crate::words::{shorten, without_colours};
 
 /// How long the program may take until it answers.
 const READY: Duration = Duration::from_secs(120);
@@ -123,7 +124,14 @@ impl Server {
         let mut process = Process::start(guard, &job).map_err(broken)?;
         let http = match timeout(READY, ready(config, &mut process, password)).await {
             Ok(Ok(http)) => http,
-            Ok(Err(Unready::Ended)) => return Err(why_not_ready(config, &process.exit().await)),
+            Ok(Err(Unready::Ended)) => {
+                let mut exit = process.exit().await;
+                // It has read a copy of the user's settings.
+                let users = Places::of_environment(&config.env).config_home();
+                let [copy, users] = [den.config_home(), users].map(|it| it.display().to_string());
+                exit.complaint = exit.complaint.replace(&copy, &users);
+                return Err(why_not_ready(config, &exit));
+            }
             Ok(Err(Unready::Unfit(error))) => {
                 process.kill().await;
                 return Err(error);
@@ -390,7 +398,7 @@ fn ended(exit: &Exit) -> BackendError {
     if exit.complaint.is_empty() {
         return exited(exit.status.clone());
     }
-    exited(format!("{}: {}", exit.status, shorten(&exit.complaint)))
+    exited(format!("{}: {}", exit.status, shorten(&without_colours(&exit.complaint))))
 }
 
 fn exited(status: String) -> BackendError {

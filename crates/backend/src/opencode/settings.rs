@@ -38,6 +38,8 @@ pub(super) struct Found {
     pub(super) providers: BTreeSet<String>,
     /// What of the user's settings is about providers.
     pub(super) users: Map<String, Value>,
+    /// What is wrong with a file of the user's settings, so that nothing of it is known.
+    pub(super) problem: Option<String>,
 }
 
 impl Places {
@@ -71,7 +73,11 @@ impl Places {
         let files = names.map(|name| self.config.join(name));
         let mut found = Found::default();
         for file in files.iter().chain(&self.named) {
-            let settings = absolute(read(file), file.parent().unwrap_or(Path::new("/")));
+            let settings = parsed(file).unwrap_or_else(|problem| {
+                found.problem.get_or_insert(problem);
+                Map::new()
+            });
+            let settings = absolute(settings, file.parent().unwrap_or(Path::new("/")));
             found.take(&settings);
             let about = settings.into_iter().filter(|(key, _)| ABOUT_PROVIDERS.contains(&&**key));
             for (key, value) in about {
@@ -126,11 +132,21 @@ fn last_used(state: &Map<String, Value>) -> Option<Model> {
 
 /// The settings in a file. Whoever starts the program will be told by it what is wrong with them.
 fn read(file: &Path) -> Map<String, Value> {
+    parsed(file).unwrap_or_default()
+}
+
+/// The settings in a file that need not be there; the error says why there are none.
+fn parsed(file: &Path) -> Result<Map<String, Value>, String> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    // The program fills these in before it looks whether it is JSON.
+    let is_template = text.contains("{env:") || text.contains("{file:");
     match jsonc_parser::parse_to_serde_value(text, &ParseOptions::default()) {
-        Ok(Value::Object(settings)) => settings,
-        _ => Map::new(),
+        Ok(Value::Object(settings)) => Ok(settings),
+        Err(error) if !is_template => {
+            Err(format!("opencode's settings in {} are no JSON: {error}", file.display()))
+        }
+        _ => Ok(Map::new()),
     }
 }
 
