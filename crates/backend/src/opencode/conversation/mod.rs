@@ -64,6 +64,8 @@ pub(super) struct Talk {
     trial: Option<Trial>,
     /// The MCP servers whose tools can be withheld.
     mcp: Vec<String>,
+    /// Since when a summary is wanted that was not made.
+    unmade: Option<String>,
     /// Whether the program may still be busy with a turn that is over for us.
     may_be_busy: bool,
 }
@@ -115,6 +117,7 @@ impl Talk {
             outlet: None,
             summary: None,
             trial: None,
+            unmade: None,
             mcp,
             may_be_busy: talker.request.resume.is_some(),
         };
@@ -221,6 +224,7 @@ impl Talk {
             return Err(misused("a turn is under way; wait for its end"));
         }
         self.awake().await?;
+        self.forget_summary();
         let Some((outlet, turn)) = Outlet::open() else {
             return Err(misused("there is no room for the turn's events"));
         };
@@ -306,8 +310,10 @@ impl Talk {
             }
             News::Resync => self.errand(Errand::Resync { since: self.decoder.prompt().to_owned() }),
             News::NotSent(error) => self.not_sent(error).await,
-            News::Summarised(result) => {
-                if let Some(summary) = &mut self.summary {
+            News::Summarised { since, result } => {
+                // One that was given up before may come to its end only now.
+                let is_this = self.unmade.as_ref() == Some(&since);
+                if let Some(summary) = self.summary.as_mut().filter(|_| is_this) {
                     summary.is_made(result, SETTLED);
                 }
             }
@@ -362,7 +368,7 @@ impl Talk {
     /// The program has nothing more to do, or says so.
     fn idle(&mut self) {
         if let Some(summary) = self.summary.take_if(|summary| summary.is_done()) {
-            summary.finish(self.decoder.failure());
+            self.summarised(summary);
         }
         let Some(turn) = &mut self.turn else { return };
         match self.decoder.verdict(false) {
