@@ -19,6 +19,12 @@ use crate::words::{questions, shorten, summary, todos, tool_name};
 /// How often in a row an answer may end without a reason. The program itself would ask for ever.
 const BROKEN_OFF: usize = 3;
 
+/// The error of what was stopped.
+const ABORTED: &str = "MessageAbortedError";
+
+/// The longest that the program waits by itself between two tries, in milliseconds, and then some.
+const LONGEST_OWN_WAIT: u64 = 60_000;
+
 /// What an event comes to.
 #[derive(Debug, PartialEq)]
 pub(super) enum Heard {
@@ -61,6 +67,8 @@ pub(super) struct Decoder {
     pub(super) is_priced: bool,
     /// The prompt of the turn; what is older does not belong to it.
     prompt: String,
+    /// Whether any message of the turn was heard of.
+    is_heard: bool,
     /// Messages of models in this turn.
     messages: BTreeMap<String, Message>,
     /// The last one of the agent itself that is no summary.
@@ -103,6 +111,7 @@ impl Decoder {
             window: None,
             is_priced: true,
             prompt: String::new(),
+            is_heard: false,
             messages: BTreeMap::new(),
             last: None,
             writing: BTreeMap::new(),
@@ -126,8 +135,12 @@ impl Decoder {
         &self.prompt
     }
 
-    /// What went wrong, where something did.
+    /// What went wrong with a summary, where something did.
     pub(super) fn failure(&self) -> Option<StepError> {
+        let is_cut = |it: &Message| it.is_summary && it.finish.as_deref() == Some("unknown");
+        if self.messages.values().any(is_cut) {
+            return Some(broken_off().into());
+        }
         self.error.as_ref().map(|error| trouble_of(error).into_error(ID))
     }
 
@@ -139,7 +152,7 @@ impl Decoder {
             "session.created" => self.helper_began(about),
             "session.status" if is_own && about.status.r#type == "retry" => retried(about),
             "session.status" if is_own && about.status.r#type == "busy" => vec![Heard::Busy],
-            "session.idle" if is_own => vec![Heard::Idle],
+            "session.idle" if is_own && self.has_begun() => vec![Heard::Idle],
             "session.error" if is_own => {
                 self.error = about.error.clone();
                 vec![]
@@ -161,6 +174,13 @@ impl Decoder {
             "permission.asked" => vec![Heard::LeaveWanted { request: about.id.clone() }],
             _ => vec![],
         }
+    }
+
+    /// Whether the turn can be over. Whenever something is stopped, even if nothing is under way, the
+    /// program says that it is idle, which may be heard when the next turn is waited for.
+    fn has_begun(&self) -> bool {
+        let is_refused = |error: &Failure| error.name != ABORTED;
+        self.is_heard || self.error.as_ref().is_some_and(is_refused)
     }
 
     /// The name of a helper by its session; nothing for the agent itself.
@@ -188,7 +208,11 @@ impl Decoder {
     }
 
     fn message(&mut self, info: &Info, session: &str) -> Vec<Heard> {
-        if info.role != "assistant" || info.id < self.prompt {
+        if info.id < self.prompt {
+            return vec![];
+        }
+        self.is_heard |= session == self.session;
+        if info.role != "assistant" {
             return vec![];
         }
         let helper = self.by(session);
@@ -368,7 +392,7 @@ impl Decoder {
     }
 
     fn failed(&self, error: &Failure, message: Option<&Message>) -> Stop {
-        if error.name == "MessageAbortedError" {
+        if error.name == ABORTED {
             return Stop::Interrupted;
         }
         if error.name == "StructuredOutputError" {
@@ -435,15 +459,19 @@ fn nothing_done() -> BackendError {
 
 fn retried(about: &About) -> Vec<Heard> {
     let status = &about.status;
-    // The program does not say which status the provider answered with.
-    let kind = trouble::kind(None, &status.message, "");
-    let kind = if kind == Kind::Rejected { Kind::Unavailable } else { kind };
     let now = jiff::Timestamp::now().as_millisecond();
-    let wait = Wait {
-        code: kind.code().to_owned(),
-        attempt: status.attempt,
-        delay_ms: u64::try_from(status.next - now).unwrap_or(0),
+    let delay_ms = u64::try_from(status.next.saturating_sub(now)).unwrap_or(0);
+    // The program does not say which status the provider answered with. It never waits this long
+    // unless it is told to.
+    let said = trouble::kind(None, &status.message, "");
+    let kind = if said != Kind::Rejected {
+        said
+    } else if delay_ms > LONGEST_OWN_WAIT {
+        Kind::RateLimited
+    } else {
+        Kind::Unavailable
     };
+    let wait = Wait { code: kind.code().to_owned(), attempt: status.attempt, delay_ms };
     let trouble = Trouble { kind, words: status.message.clone() };
     vec![Heard::Trouble { trouble, next: status.next }, reported(Report::Waited(wait))]
 }
@@ -482,3 +510,6 @@ fn piece(is_thought: bool, text: String) -> Heard {
 fn reported(report: Report) -> Heard {
     Heard::Event(TurnEvent::Reported(report))
 }
+
+#[cfg(test)]
+mod tests;

@@ -52,6 +52,12 @@ impl Http {
         read(request.timeout(PATIENCE).send().await).await
     }
 
+    /// Deletes something that belongs to a folder.
+    pub(super) async fn delete(&self, path: &str, folder: &Path) -> Result<Value, BackendError> {
+        let request = self.request(Method::DELETE, path).query(&[("directory", folder)]);
+        read(request.timeout(PATIENCE).send().await).await
+    }
+
     /// Sends something that belongs to a folder.
     pub(super) async fn post<T: DeserializeOwned>(
         &self,

@@ -150,7 +150,10 @@ impl Shared {
         let mut servers = self.servers.lock().await;
         servers.retain(|server| server.gone().is_none());
         if let Some(server) = servers.iter().find(|server| server.setup.serves(setup)) {
-            return Ok(Lease::of(server));
+            if !server.is_dead().await {
+                return Ok(Lease::of(server));
+            }
+            server.end().await;
         }
         let config_home = Places::of_environment(&self.config.env).config_home();
         let shell_env = Den::shell_env(setup, &config_home);

@@ -190,6 +190,12 @@ impl Server {
         asked.await.is_ok()
     }
 
+    /// Whether it has ended, though that may not have been noticed yet.
+    pub(super) async fn is_dead(&self) -> bool {
+        let asked = self.http.request(Method::GET, "/global/health").timeout(ASKING).send();
+        asked.await.is_err_and(|error| !error.is_timeout())
+    }
+
     /// What it knows about models in a folder.
     pub(super) async fn catalogue(&self, folder: &Path) -> Result<Arc<Value>, BackendError> {
         if let Some(known) = lock(&self.catalogues).get(folder) {

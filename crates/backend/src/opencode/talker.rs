@@ -48,7 +48,10 @@ pub(super) enum News {
     /// The prompt was not taken.
     NotSent(BackendError),
     /// The summary is made, or is not.
-    Summarised(Result<(), BackendError>),
+    Summarised {
+        since: String,
+        result: Result<(), BackendError>,
+    },
 }
 
 /// One that talks in a session.

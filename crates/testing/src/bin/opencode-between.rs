@@ -1,10 +1,12 @@
 //! Stands between us and `opencode serve`, for tests of what goes wrong on the way: what it hears is
 //! passed on, but after an event that says `garbage, please` comes one that is none, and from one that
 //! says `swallow, please` to one that says `enough, please` none is passed on, and then the stream is
-//! cut. With a version in `ATOMIC_TEST_OPENCODE_VERSION` it is the server itself, of that version, and
+//! cut. Events are written down in the file of `ATOMIC_TEST_OPENCODE_LINES`. With a version in `ATOMIC_TEST_OPENCODE_VERSION` it is the server itself, of that version, and
 //! nothing else.
 #![expect(clippy::print_stdout, reason = "it says where it listens, as the program does")]
 
+use std::fs::File;
+use std::io::Write as _;
 use std::process::Stdio;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -86,12 +88,14 @@ async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf) -> std::io::Resul
 async fn copy_spoilt(mut from: OwnedReadHalf, mut to: OwnedWriteHalf) -> std::io::Result<()> {
     let mut bytes = vec![0; 256 * 1024];
     let mut swallows = false;
+    let mut kept = Kept::new()?;
     loop {
         let read = from.read(&mut bytes).await?;
         if read == 0 {
             return to.shutdown().await;
         }
         let piece = &bytes[..read];
+        kept.take(piece)?;
         let says = |words: &str| piece.windows(words.len()).any(|part| part == words.as_bytes());
         let is_event = piece.ends_with(b"\r\n") && says("data: ");
         swallows |= is_event && says(SWALLOW);
@@ -104,5 +108,33 @@ async fn copy_spoilt(mut from: OwnedReadHalf, mut to: OwnedWriteHalf) -> std::io
         if is_event && says(SPOIL) {
             to.write_all(GARBAGE).await?;
         }
+    }
+}
+
+/// The events of one connection, in a file.
+struct Kept {
+    file: Option<File>,
+    line: Vec<u8>,
+}
+
+impl Kept {
+    fn new() -> std::io::Result<Self> {
+        let open = |path| File::options().create(true).append(true).open(path);
+        let file = std::env::var_os("ATOMIC_TEST_OPENCODE_LINES").map(open).transpose()?;
+        Ok(Self { file, line: vec![] })
+    }
+
+    fn take(&mut self, piece: &[u8]) -> std::io::Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        for byte in piece {
+            self.line.push(*byte);
+            if *byte == b'\n' {
+                if let Some(event) = self.line.strip_prefix(b"data: ") {
+                    file.write_all(event)?;
+                }
+                self.line.clear();
+            }
+        }
+        Ok(())
     }
 }

@@ -57,7 +57,7 @@ impl Talk {
     pub(super) async fn time_up(&mut self) {
         let now = Instant::now();
         if let Some(summary) = self.summary.take_if(|summary| summary.is_due(now)) {
-            summary.finish(self.decoder.failure());
+            self.summarised(summary);
         }
         if let Some(trial) = self.trial.take_if(|trial| trial.until <= now) {
             self.stop_because(trial.trouble.into_error(ID));
@@ -86,7 +86,7 @@ impl Talk {
     /// ended without our having noticed yet.
     pub(super) async fn not_sent(&mut self, error: BackendError) {
         if let (BackendError::Exited { .. }, Some((server, _))) = (&error, &self.server)
-            && !server.answers().await
+            && server.is_dead().await
         {
             server.end().await;
             return self.lost(error).await;

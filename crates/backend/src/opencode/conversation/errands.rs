@@ -43,7 +43,12 @@ pub(super) enum Errand {
         request: String,
     },
     Summarise {
+        since: String,
         body: Value,
+    },
+    /// Take back everything that was said since then.
+    Forget {
+        since: String,
     },
     /// Say again what may have been missed since this message.
     Resync {
@@ -117,11 +122,12 @@ impl Runner {
                 let body = json!({ "reply": "once" });
                 let _ = self.post(&format!("/permission/{request}/reply"), &body).await;
             }
-            Errand::Summarise { body } => {
+            Errand::Summarise { since, body } => {
                 // It takes as long as the model takes, and must not hold up what comes after.
                 let runner = self.clone();
-                tokio::spawn(async move { runner.summarise(&body).await });
+                tokio::spawn(async move { runner.summarise(since, &body).await });
             }
+            Errand::Forget { since } => _ = self.forget(&since).await,
             Errand::Resync { since } => _ = self.resync(&since).await,
             Errand::Look => {
                 // A server that does not answer is noticed otherwise.
@@ -143,10 +149,10 @@ impl Runner {
         }
     }
 
-    async fn summarise(&self, body: &Value) {
+    async fn summarise(&self, since: String, body: &Value) {
         let request = self.server.http.request(Method::POST, &self.path("summarize"));
         let made = read::<Value>(request.json(body).send().await).await;
-        self.tell(News::Summarised(made.map(drop)));
+        self.tell(News::Summarised { since, result: made.map(drop) });
     }
 
     async fn post(&self, path: &str, body: &Value) -> Result<Value, BackendError> {
@@ -162,17 +168,37 @@ impl Runner {
         Ok(busy.get(&self.session).is_some())
     }
 
-    /// A second prompt during a turn would be answered together with the first.
-    async fn prompt(&self, body: &Value, is_busy: bool) -> Result<(), BackendError> {
-        let mut looks = if is_busy { LOOKS } else { 0 };
-        while looks > 0 && self.is_busy().await? {
-            looks -= 1;
-            if looks == 0 {
-                let status = "it does not stop what it was doing before".to_owned();
-                return Err(BackendError::Exited { backend: BackendId::from(ID), status });
+    /// Waits until nothing is under way any more.
+    async fn settle(&self) -> Result<(), BackendError> {
+        for _ in 0..LOOKS {
+            if !self.is_busy().await? {
+                return Ok(());
             }
             self.abort().await?;
             tokio::time::sleep(LOOK).await;
+        }
+        let status = "it does not stop what it was doing before".to_owned();
+        Err(BackendError::Exited { backend: BackendId::from(ID), status })
+    }
+
+    async fn forget(&self, since: &str) -> Result<(), BackendError> {
+        self.settle().await?;
+        for _ in 0..MESSAGES {
+            let last = self.get(&format!("{}?limit=1", self.path("message"))).await?;
+            let id = last[0]["info"]["id"].as_str().unwrap_or_default();
+            if id < since {
+                break;
+            }
+            let path = format!("{}/{id}", self.path("message"));
+            self.server.http.delete(&path, &self.folder).await?;
+        }
+        Ok(())
+    }
+
+    /// A second prompt during a turn would be answered together with the first.
+    async fn prompt(&self, body: &Value, is_busy: bool) -> Result<(), BackendError> {
+        if is_busy {
+            self.settle().await?;
         }
         self.post(&self.path("prompt_async"), body).await.map(drop)
     }

@@ -63,6 +63,8 @@ pub(super) struct Talk {
     summary: Option<Summary>,
     /// Why the program tries again, when it does.
     trial: Option<Trial>,
+    /// Since when a summary is wanted that was not made.
+    unmade: Option<String>,
     /// Whether the program may still be busy with a turn that is over for us.
     may_be_busy: bool,
 }
@@ -114,6 +116,7 @@ impl Talk {
             outlet: None,
             summary: None,
             trial: None,
+            unmade: None,
             may_be_busy: talker.request.resume.is_some(),
         };
         talk.settle_in(server);
@@ -219,6 +222,7 @@ impl Talk {
             return Err(misused("a turn is under way; wait for its end"));
         }
         self.awake().await?;
+        self.forget_summary();
         let Some((outlet, turn)) = Outlet::open() else {
             return Err(misused("there is no room for the turn's events"));
         };
@@ -308,8 +312,10 @@ impl Talk {
                 }
             }
             News::NotSent(error) => self.not_sent(error).await,
-            News::Summarised(result) => {
-                if let Some(summary) = &mut self.summary {
+            News::Summarised { since, result } => {
+                // One that was given up before may come to its end only now.
+                let is_this = self.unmade.as_ref() == Some(&since);
+                if let Some(summary) = self.summary.as_mut().filter(|_| is_this) {
                     summary.is_made(result, SETTLED);
                 }
             }
@@ -364,7 +370,7 @@ impl Talk {
     /// The program has nothing more to do, or says so.
     fn idle(&mut self) {
         if let Some(summary) = self.summary.take_if(|summary| summary.is_done()) {
-            summary.finish(self.decoder.failure());
+            self.summarised(summary);
         }
         let Some(turn) = &mut self.turn else { return };
         match self.decoder.verdict(false) {

@@ -44,6 +44,10 @@ impl Summary {
         self.result.is_some()
     }
 
+    fn is_in_order(&self) -> bool {
+        self.result.as_ref().is_none_or(Result::is_ok)
+    }
+
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.until.is_some_and(|until| until <= now)
     }
@@ -53,7 +57,7 @@ impl Summary {
     }
 
     /// It is over. The program says that a summary is made even where it is not.
-    pub(super) fn finish(self, failure: Option<StepError>) {
+    fn finish(self, failure: Option<StepError>) {
         let made = self.result.unwrap_or(Ok(()));
         let made = made.and_then(|()| failure.map_or(Ok(self.spent), Err));
         let _ = self.reply.send(made);
@@ -74,10 +78,29 @@ impl Talk {
             let _ = reply.send(Err(error.into()));
             return;
         }
-        self.decoder.begin_turn(message_id());
+        self.forget_summary();
+        let since = message_id();
+        self.unmade = Some(since.clone());
+        self.decoder.begin_turn(since.clone());
         self.summary = Some(Summary::new(reply));
         let model = &self.model;
         let body = json!({ "providerID": model.provider, "modelID": model.name });
-        self.errand(Errand::Summarise { body });
+        self.errand(Errand::Summarise { since, body });
+    }
+    /// The summary is over.
+    pub(super) fn summarised(&mut self, summary: Summary) {
+        let failure = self.decoder.failure();
+        if failure.is_none() && summary.is_in_order() {
+            self.unmade = None;
+        }
+        summary.finish(failure);
+    }
+
+    /// What was not made the program would make before it looks at the next prompt, and then not look
+    /// at that.
+    pub(super) fn forget_summary(&mut self) {
+        if let Some(since) = self.unmade.take() {
+            self.errand(Errand::Forget { since });
+        }
     }
 }

@@ -7,6 +7,8 @@ mod claude_life;
 mod claude_words;
 mod opencode;
 mod opencode_chaos;
+mod opencode_guards;
+mod opencode_isolation;
 mod opencode_resync;
 mod opencode_stand;
 mod scripts;

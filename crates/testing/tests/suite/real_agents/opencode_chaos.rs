@@ -58,6 +58,9 @@ async fn killed_in_three_turns_at_once(stand: &Stand) {
         stand.goes_on(asks.as_ref(), "ask it"),
     );
     stand.server();
+    for conversation in [streams, uses, asks] {
+        in_time("closing", conversation.close()).await;
+    }
 }
 
 async fn killed_between_turns(stand: &Stand) {
@@ -69,6 +72,7 @@ async fn killed_between_turns(stand: &Stand) {
     stand.goes_on(conversation.as_ref(), "first").await;
     assert_ne!(stand.server(), before);
     assert_eq!(stand.times_asked("after first"), 1);
+    in_time("closing", conversation.close()).await;
 }
 
 async fn standing_still(stand: &Stand) {
@@ -89,4 +93,5 @@ async fn standing_still(stand: &Stand) {
     let turn = send(conversation.as_ref(), "fourth").await;
     in_time("closing", conversation.close()).await;
     assert_eq!(turn.until_end().await.1, Stop::Interrupted);
+    in_time("closing", other.close()).await;
 }
