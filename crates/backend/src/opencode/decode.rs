@@ -11,6 +11,7 @@ use atomic_event::{
 use serde_json::Value;
 
 use super::ID;
+use super::failures::{broken_off, nothing_done, trouble_of};
 use super::wire::{About, Event, Failure, Info, Part};
 use crate::BackendError;
 use crate::trouble::{self, Kind, Trouble};
@@ -444,19 +445,6 @@ fn finished(message: &Message, finish: &str) -> Stop {
     }
 }
 
-/// Answers break off.
-pub(super) fn broken_off() -> BackendError {
-    BackendError::Unavailable {
-        backend: BackendId::from(ID),
-        message: "its answers break off without a reason".to_owned(),
-    }
-}
-
-fn nothing_done() -> BackendError {
-    let status = "it ended the turn without an answer".to_owned();
-    BackendError::Exited { backend: BackendId::from(ID), status }
-}
-
 fn retried(about: &About) -> Vec<Heard> {
     let status = &about.status;
     let now = jiff::Timestamp::now().as_millisecond();
@@ -474,24 +462,6 @@ fn retried(about: &About) -> Vec<Heard> {
     let wait = Wait { code: kind.code().to_owned(), attempt: status.attempt, delay_ms };
     let trouble = Trouble { kind, words: status.message.clone() };
     vec![Heard::Trouble { trouble, next: status.next }, reported(Report::Waited(wait))]
-}
-
-/// What an error of the program means.
-fn trouble_of(error: &Failure) -> Trouble {
-    let words = trouble::words_of(&error.data.message);
-    let body = error.data.response_body.as_str().unwrap_or_default();
-    let status = error.data.status_code;
-    let kind = match error.name.as_str() {
-        "ContextOverflowError" => Kind::ContextOverflow,
-        "ContentFilterError" => Kind::Refused,
-        "ProviderAuthError" => Kind::Login,
-        _ if words.contains("Model not found") || words.contains("Provider not found") => {
-            Kind::ModelUnknown
-        }
-        _ if status.is_none() && words.contains("parsing failed") => Kind::Unavailable,
-        _ => trouble::kind(status, &words, body),
-    };
-    Trouble { kind, words }
 }
 
 fn named(part: &Part) -> (String, String) {

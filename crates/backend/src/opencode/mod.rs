@@ -8,9 +8,11 @@
 mod catalogue;
 mod conversation;
 mod decode;
+mod failures;
 mod gate;
 mod http;
 mod launch;
+mod ready;
 mod server;
 mod settings;
 mod talker;

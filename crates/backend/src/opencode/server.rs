@@ -19,35 +19,26 @@ use tokio::net::UnixListener;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
-use super::http::{Http, garbled, read, unreachable};
+use super::http::{Http, garbled};
 use super::launch::{Den, Setup};
+use super::ready::{AGAIN, ASKING, Unready, ready, why_not_ready};
 use super::settings::Places;
 use super::talker::{News, Talker};
 use super::wire::{Envelope, Event, Session};
-use super::{ID, OLDEST, OpenCodeConfig, gate, misused};
+use super::{ID, OpenCodeConfig, gate, misused};
 use crate::BackendError;
 use crate::guard::{Guard, Job};
 use crate::process::{Exit, Process};
-use crate::version::Version;
 use crate::words::{shorten, without_colours};
 
 /// How long the program may take until it answers.
 const READY: Duration = Duration::from_secs(120);
-
-/// How long one question whether it is ready may take: some of the first ones are never answered.
-const ASKING: Duration = Duration::from_secs(2);
-
-/// Between two such questions.
-const AGAIN: Duration = Duration::from_millis(50);
 
 /// The server says something every ten seconds.
 const SILENCE: Duration = Duration::from_secs(25);
 
 /// How often its events are asked for again before it counts as lost.
 const TRIES: u32 = 5;
-
-/// What it says before the address where it listens.
-const LISTENING: &str = "listening on ";
 
 /// A server that somebody uses; it is not ended for being of no use.
 #[derive(Debug)]
@@ -340,67 +331,8 @@ impl Sessions {
     }
 }
 
-/// Why a program cannot be used.
-enum Unready {
-    Ended,
-    Unfit(BackendError),
-}
-
-impl From<BackendError> for Unready {
-    fn from(error: BackendError) -> Self {
-        Self::Unfit(error)
-    }
-}
-
-/// Waits until the program answers.
-async fn ready(
-    config: &OpenCodeConfig,
-    process: &mut Process,
-    password: String,
-) -> Result<Http, Unready> {
-    let address = loop {
-        let Some(line) = process.line().await else { return Err(Unready::Ended) };
-        if let Some((_, address)) = line.split_once(LISTENING) {
-            break address.trim().to_owned();
-        }
-    };
-    let http = Http::new(address, password)?;
-    let health = loop {
-        let asked = http.request(Method::GET, "/global/health").timeout(ASKING).send().await;
-        match asked {
-            Ok(response) => break read::<Value>(Ok(response)).await?,
-            Err(error) if error.is_timeout() || error.is_connect() => {}
-            Err(error) => return Err(unreachable(&error).into()),
-        }
-        tokio::select! {
-            line = process.line() => if line.is_none() {
-                return Err(Unready::Ended);
-            },
-            () = tokio::time::sleep(AGAIN) => {}
-        }
-    };
-    let version = health.get("version").and_then(Value::as_str).unwrap_or_default();
-    match Version::read(version) {
-        Some(found) if found < OLDEST => Err(Unready::Unfit(BackendError::TooOld {
-            backend: BackendId::from(ID),
-            program: config.program.clone(),
-            found: found.to_string(),
-            needed: OLDEST.to_string(),
-        })),
-        Some(_) => Ok(http),
-        None => Err(garbled(&health.to_string()).into()),
-    }
-}
-
-fn why_not_ready(config: &OpenCodeConfig, exit: &Exit) -> BackendError {
-    if matches!(exit.code, Some(126 | 127)) {
-        let (backend, program) = (BackendId::from(ID), config.program.clone());
-        return BackendError::NotInstalled { backend, program };
-    }
-    ended(exit)
-}
-
-fn ended(exit: &Exit) -> BackendError {
+/// How it ended.
+pub(super) fn ended(exit: &Exit) -> BackendError {
     if exit.complaint.is_empty() {
         return exited(exit.status.clone());
     }

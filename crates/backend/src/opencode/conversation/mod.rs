@@ -18,7 +18,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::catalogue::Facts;
-use super::decode::{Decoder, Heard, Verdict, broken_off};
+use super::decode::{Decoder, Heard, Verdict};
+use super::failures::broken_off;
 use super::launch::{NOBODY, PERSONA, Setup};
 use super::server::Lease;
 use super::talker::{News, Talker};
@@ -55,8 +56,7 @@ pub(super) struct Talk {
     talker: Arc<Talker>,
     /// Where it talks, as long as that is there.
     server: Option<(Lease, Errands)>,
-    news: mpsc::UnboundedReceiver<News>,
-    commands: mpsc::Receiver<Command>,
+    ears: Ears,
     decoder: Decoder,
     turn: Option<CurrentTurn>,
     outlet: Option<Outlet>,
@@ -67,6 +67,12 @@ pub(super) struct Talk {
     unmade: Option<String>,
     /// Whether the program may still be busy with a turn that is over for us.
     may_be_busy: bool,
+}
+
+/// Where the task hears what happened and what is wanted.
+struct Ears {
+    news: mpsc::UnboundedReceiver<News>,
+    commands: mpsc::Receiver<Command>,
 }
 
 /// What wakes the task up.
@@ -109,8 +115,7 @@ impl Talk {
             session: session.clone(),
             talker: Arc::clone(&talker),
             server: None,
-            news,
-            commands: orders,
+            ears: Ears { news, commands: orders },
             decoder,
             turn: None,
             outlet: None,
@@ -160,10 +165,10 @@ impl Talk {
         let listener = self.outlet.as_ref().map(Outlet::listener);
         tokio::select! {
             biased;
-            command = self.commands.recv() => Woken::Command(command),
+            command = self.ears.commands.recv() => Woken::Command(command),
             () = deserted(listener) => Woken::NobodyListens,
             () = tell(&mut self.outlet) => Woken::Told,
-            news = self.news.recv() => Woken::News(news),
+            news = self.ears.news.recv() => Woken::News(news),
             () = at(deadline) => Woken::TimeUp,
         }
     }
