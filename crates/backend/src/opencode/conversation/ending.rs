@@ -99,7 +99,7 @@ impl Talk {
         if let Some((server, _)) = self.server.take() {
             server.leave(&self.session);
         }
-        while self.news.try_recv().is_ok() {}
+        while self.ears.news.try_recv().is_ok() {}
     }
 
     /// The server is gone. A prompt that it has done nothing for is sent again, once, to another.
