@@ -162,7 +162,7 @@ async fn readers_only_read(stand: &Stand) {
     for agent in ["explore", "plan"] {
         let (heard, stop) =
             exchange(conversation.as_ref(), &format!("read only, by {agent}")).await;
-        assert_eq!(text(stop), "Tried.", "{:?}", heard);
+        assert_eq!(text(stop), "Tried.", "{heard:?}");
         assert!(!stand.made(&format!("by-{agent}")), "{agent} has written: {heard:?}");
     }
 }
