@@ -19,7 +19,7 @@ impl Talk {
     pub(super) fn interrupt(&mut self) {
         if let Some(summary) = self.summary.take() {
             summary.fail(misused("the summary was interrupted").into());
-            self.may_be_busy = true;
+            self.standing.may_be_busy = true;
             self.stop_it();
         }
         let Some(turn) = &mut self.turn else { return };
@@ -34,13 +34,13 @@ impl Talk {
 
     /// Stops what is under way, because it has failed.
     pub(super) fn stop_because(&mut self, failure: StepError) {
-        self.trial = None;
+        self.standing.trial = None;
         if let Some(turn) = &mut self.turn {
             turn.failure = Some(failure);
             self.interrupt();
         } else if let Some(summary) = self.summary.take() {
             summary.fail(failure);
-            self.may_be_busy = true;
+            self.standing.may_be_busy = true;
             self.stop_it();
         }
     }
@@ -59,7 +59,7 @@ impl Talk {
         if let Some(summary) = self.summary.take_if(|summary| summary.is_due(now)) {
             self.summarised(summary);
         }
-        if let Some(trial) = self.trial.take_if(|trial| trial.until <= now) {
+        if let Some(trial) = self.standing.trial.take_if(|trial| trial.until <= now) {
             self.stop_because(trial.trouble.into_error(ID));
         }
         let Some(turn) = &mut self.turn else { return };
@@ -99,7 +99,7 @@ impl Talk {
         if let Some((server, _)) = self.server.take() {
             server.leave(&self.session);
         }
-        while self.ears.news.try_recv().is_ok() {}
+        while self.news.try_recv().is_ok() {}
     }
 
     /// The server is gone. A prompt that it has done nothing for is sent again, once, to another.
@@ -122,9 +122,9 @@ impl Talk {
     /// The turn is over. Its end is the last event.
     pub(super) fn finish(&mut self, stop: Stop) {
         let Some(mut turn) = self.turn.take() else { return };
-        self.trial = None;
+        self.standing.trial = None;
         // What was stopped may not have ended yet, and must not be answered with what comes next.
-        self.may_be_busy |= turn.interrupted.is_some();
+        self.standing.may_be_busy |= turn.interrupted.is_some();
         let stop = match (stop, turn.failure.take()) {
             (Stop::Interrupted | Stop::Failed(_), Some(failure)) => Stop::Failed(failure),
             (Stop::Failed(_), None) if turn.interrupted.is_some() => Stop::Interrupted,
@@ -142,16 +142,24 @@ impl Talk {
         if let Some((server, errands)) = self.server.take() {
             if was_busy {
                 self.talker.stops();
-                errands.abort_and_wait(INTERRUPTED).await;
+                // What runs is ended at once, also where the program takes its time to stop.
+                tokio::join!(errands.abort_and_wait(INTERRUPTED), self.end_shells());
             }
-            if !rests && self.talker.has_shell() {
-                let marker = self.talker.request.marker.clone();
-                let _ = tokio::task::spawn_blocking(move || end_marked(&marker)).await;
+            if !rests {
+                self.end_shells().await;
             }
             server.leave(&self.session);
         }
         if let Some(outlet) = self.outlet.take() {
             outlet.close(Stop::Interrupted);
+        }
+    }
+
+    /// Ends what the shells of this conversation are running.
+    async fn end_shells(&self) {
+        if self.talker.has_shell() {
+            let marker = self.talker.request.marker.clone();
+            let _ = tokio::task::spawn_blocking(move || end_marked(&marker)).await;
         }
     }
 }

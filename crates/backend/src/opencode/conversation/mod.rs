@@ -32,7 +32,7 @@ use crate::{BackendError, OpenRequest, Turn};
 use errands::{Errand, Errands};
 use session::{known, made, servers};
 use summary::Summary;
-use turn::{CurrentTurn, Trial, answered, message_id, nobody_to_ask};
+use turn::{CurrentTurn, Standing, Trial, answered, message_id, nobody_to_ask};
 
 /// How long something may still be said after the program has nothing more to do.
 const SETTLED: Duration = Duration::from_millis(300);
@@ -56,23 +56,13 @@ pub(super) struct Talk {
     talker: Arc<Talker>,
     /// Where it talks, as long as that is there.
     server: Option<(Lease, Errands)>,
-    ears: Ears,
+    news: mpsc::UnboundedReceiver<News>,
+    commands: mpsc::Receiver<Command>,
     decoder: Decoder,
     turn: Option<CurrentTurn>,
     outlet: Option<Outlet>,
     summary: Option<Summary>,
-    /// Why the program tries again, when it does.
-    trial: Option<Trial>,
-    /// Since when a summary is wanted that was not made.
-    unmade: Option<String>,
-    /// Whether the program may still be busy with a turn that is over for us.
-    may_be_busy: bool,
-}
-
-/// Where the task hears what happened and what is wanted.
-struct Ears {
-    news: mpsc::UnboundedReceiver<News>,
-    commands: mpsc::Receiver<Command>,
+    standing: Standing,
 }
 
 /// What wakes the task up.
@@ -115,14 +105,16 @@ impl Talk {
             session: session.clone(),
             talker: Arc::clone(&talker),
             server: None,
-            ears: Ears { news, commands: orders },
+            news,
+            commands: orders,
             decoder,
             turn: None,
             outlet: None,
             summary: None,
-            trial: None,
-            unmade: None,
-            may_be_busy: talker.request.resume.is_some(),
+            standing: Standing {
+                may_be_busy: talker.request.resume.is_some(),
+                ..Standing::default()
+            },
         };
         talk.settle_in(server);
         tokio::spawn(talk.run());
@@ -165,10 +157,10 @@ impl Talk {
         let listener = self.outlet.as_ref().map(Outlet::listener);
         tokio::select! {
             biased;
-            command = self.ears.commands.recv() => Woken::Command(command),
+            command = self.commands.recv() => Woken::Command(command),
             () = deserted(listener) => Woken::NobodyListens,
             () = tell(&mut self.outlet) => Woken::Told,
-            news = self.ears.news.recv() => Woken::News(news),
+            news = self.news.recv() => Woken::News(news),
             () = at(deadline) => Woken::TimeUp,
         }
     }
@@ -176,7 +168,7 @@ impl Talk {
     fn deadline(&self) -> Option<Instant> {
         let turn = self.turn.as_ref().and_then(CurrentTurn::deadline);
         let summary = self.summary.as_ref().and_then(|summary| summary.until);
-        let trial = self.trial.as_ref().map(|trial| trial.until);
+        let trial = self.standing.trial.as_ref().map(|trial| trial.until);
         turn.into_iter().chain(summary).chain(trial).min()
     }
 
@@ -250,7 +242,7 @@ impl Talk {
         self.talker.goes_on();
         self.outlet = Some(outlet);
         self.turn = Some(CurrentTurn { unheard: Some(body.clone()), ..CurrentTurn::default() });
-        let is_busy = std::mem::take(&mut self.may_be_busy);
+        let is_busy = std::mem::take(&mut self.standing.may_be_busy);
         self.errand(Errand::Prompt { body, is_busy });
         Ok(turn)
     }
@@ -319,7 +311,7 @@ impl Talk {
             News::NotSent(error) => self.not_sent(error).await,
             News::Summarised { since, result } => {
                 // One that was given up before may come to its end only now.
-                let is_this = self.unmade.as_ref() == Some(&since);
+                let is_this = self.standing.unmade.as_ref() == Some(&since);
                 if let Some(summary) = self.summary.as_mut().filter(|_| is_this) {
                     summary.is_made(result, SETTLED);
                 }
@@ -340,7 +332,7 @@ impl Talk {
             Heard::Asked { request, questions } => self.ask(request, questions),
             Heard::LeaveWanted { request } => self.errand(Errand::Allow { request }),
             Heard::Trouble { trouble, next } => self.trouble(trouble, next),
-            Heard::Answering => self.trial = None,
+            Heard::Answering => self.standing.trial = None,
             Heard::BrokenOff => self.stop_because(broken_off().into()),
             Heard::Busy => self.is_not_idle(),
             Heard::Began => {
@@ -393,7 +385,7 @@ impl Talk {
         }
         let now = Instant::now();
         let mut until = now + trouble.kind.patience(self.shared.config.retry_window);
-        if let Some(before) = &self.trial {
+        if let Some(before) = &self.standing.trial {
             until = until.min(before.until);
         }
         let wait = next - jiff::Timestamp::now().as_millisecond();
@@ -401,7 +393,7 @@ impl Talk {
         if next > until {
             self.stop_because(trouble.into_error(ID));
         } else {
-            self.trial = Some(Trial { until, trouble });
+            self.standing.trial = Some(Trial { until, trouble });
         }
     }
 

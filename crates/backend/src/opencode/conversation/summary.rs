@@ -80,7 +80,7 @@ impl Talk {
         }
         self.forget_summary();
         let since = message_id();
-        self.unmade = Some(since.clone());
+        self.standing.unmade = Some(since.clone());
         self.decoder.begin_turn(since.clone());
         self.summary = Some(Summary::new(reply));
         let model = &self.model;
@@ -91,7 +91,7 @@ impl Talk {
     pub(super) fn summarised(&mut self, summary: Summary) {
         let failure = self.decoder.failure();
         if failure.is_none() && summary.is_in_order() {
-            self.unmade = None;
+            self.standing.unmade = None;
         }
         summary.finish(failure);
     }
@@ -99,7 +99,7 @@ impl Talk {
     /// What was not made the program would make before it looks at the next prompt, and then not look
     /// at that.
     pub(super) fn forget_summary(&mut self) {
-        if let Some(since) = self.unmade.take() {
+        if let Some(since) = self.standing.unmade.take() {
             self.errand(Errand::Forget { since });
         }
     }

@@ -26,6 +26,17 @@ pub(super) struct CurrentTurn {
     pub(super) settling: Option<Instant>,
 }
 
+/// How the program stands.
+#[derive(Default)]
+pub(super) struct Standing {
+    /// Why it tries again, when it does.
+    pub(super) trial: Option<Trial>,
+    /// Since when a summary is wanted that was not made.
+    pub(super) unmade: Option<String>,
+    /// Whether it may still be busy with a turn that is over for us.
+    pub(super) may_be_busy: bool,
+}
+
 /// The program tries again and again.
 pub(super) struct Trial {
     /// For how long it may.
