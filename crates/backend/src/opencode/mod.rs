@@ -41,6 +41,9 @@ use wire::Model;
 /// The name of this backend, in every output.
 const ID: &str = "opencode";
 
+/// How long those who leave a server are waited for when it is to end.
+const LEAVING: Duration = Duration::from_secs(3);
+
 /// The oldest version that was tried.
 const OLDEST: Version = Version(1, 18, 33);
 
@@ -203,6 +206,13 @@ impl Backend for OpenCodeBackend {
     fn end_resting(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let mut servers = self.shared.servers.lock().await;
+            // Whoever was dropped is about to leave, and does so in a task of its own.
+            let until = tokio::time::Instant::now() + LEAVING;
+            while servers.iter().any(|server| server.is_being_left())
+                && tokio::time::Instant::now() < until
+            {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
             let (idle, busy): (Vec<_>, Vec<_>) =
                 servers.drain(..).partition(|server| server.is_idle());
             *servers = busy;

@@ -171,6 +171,11 @@ impl Server {
         self.users.load(Ordering::SeqCst) == 0
     }
 
+    /// Whether all who use it are about to leave.
+    pub(super) fn is_being_left(&self) -> bool {
+        !self.is_idle() && lock(&self.sessions).talkers.values().all(|talker| talker.is_leaving())
+    }
+
     /// It is of no use any more, whether it has ended or not.
     fn is_lost(&self, why: BackendError) {
         lock(&self.gone).get_or_insert(why);
