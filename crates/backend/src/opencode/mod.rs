@@ -36,12 +36,15 @@ use crate::{
 use conversation::{Command, Talk};
 use launch::{Den, Setup};
 use server::{Lease, Server};
-use settings::{Found, Places};
+use settings::{Found, Places, code_of_project};
 use talker::Talker;
 use wire::Model;
 
 /// The name of this backend, in every output.
 const ID: &str = "opencode";
+
+/// How long those who leave a server are waited for when it is to end.
+const LEAVING: Duration = Duration::from_secs(3);
 
 /// The oldest version that was tried.
 const OLDEST: Version = Version(1, 18, 33);
@@ -143,6 +146,16 @@ fn model_named(name: &str) -> Result<Model, BackendError> {
 
 impl Shared {
     fn settings(&self, workspace: &Path, inherit: crate::Inherit) -> Result<Found, BackendError> {
+        let home = std::env::home_dir();
+        if inherit == crate::Inherit::None
+            && let Some(code) = code_of_project(workspace, home.as_deref())
+        {
+            return Err(BackendError::Misconfigured(format!(
+                "opencode would run what this project brings along ({}), and the project is not \
+                 trusted; look at it and trust the project (--trust), or take it away",
+                code.display()
+            )));
+        }
         let found = Places::of_environment(&self.config.env).look(workspace, inherit);
         found.problem.clone().map_or(Ok(found), |problem| Err(BackendError::Misconfigured(problem)))
     }
@@ -209,6 +222,13 @@ impl Backend for OpenCodeBackend {
     fn end_resting(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let mut servers = self.shared.servers.lock().await;
+            // Whoever was dropped is about to leave, and does so in a task of its own.
+            let until = tokio::time::Instant::now() + LEAVING;
+            while servers.iter().any(|server| server.is_being_left())
+                && tokio::time::Instant::now() < until
+            {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
             let (idle, busy): (Vec<_>, Vec<_>) =
                 servers.drain(..).partition(|server| server.is_idle());
             *servers = busy;

@@ -19,6 +19,7 @@ use tokio::net::UnixListener;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
+use super::gate::Gate;
 use super::http::{Http, garbled};
 use super::launch::{Den, Setup};
 use super::ready::{AGAIN, ASKING, Unready, ready, why_not_ready};
@@ -83,6 +84,7 @@ pub(super) struct Server {
     has_ended: AtomicBool,
     /// What it knows about models, by the folder.
     catalogues: Mutex<BTreeMap<PathBuf, Arc<Value>>>,
+    pub(super) gate: Gate,
     _den: Den,
 }
 
@@ -145,6 +147,7 @@ impl Server {
             ended: Notify::new(),
             has_ended: AtomicBool::new(false),
             catalogues: Mutex::default(),
+            gate: Gate::default(),
             _den: den,
         });
         tokio::spawn(watch(process, ending, Arc::downgrade(&server)));
@@ -168,6 +171,11 @@ impl Server {
     /// Whether nobody uses it.
     pub(super) fn is_idle(&self) -> bool {
         self.users.load(Ordering::SeqCst) == 0
+    }
+
+    /// Whether all who use it are about to leave.
+    pub(super) fn is_being_left(&self) -> bool {
+        !self.is_idle() && lock(&self.sessions).talkers.values().all(|talker| talker.is_leaving())
     }
 
     /// It is of no use any more, whether it has ended or not.

@@ -87,7 +87,7 @@ impl Places {
         let logged_in = read(&self.data.join("auth.json"));
         found.providers.extend(logged_in.into_iter().map(|(provider, _)| provider));
         if inherit != Inherit::None {
-            for folder in workspace.ancestors().collect::<Vec<_>>().into_iter().rev() {
+            for folder in project(workspace).into_iter().rev() {
                 for name in ["opencode.json", "opencode.jsonc", ".opencode/opencode.json"] {
                     found.take(&read(&folder.join(name)));
                 }
@@ -119,6 +119,44 @@ impl Found {
         let asked = models.map(|model| model.provider.clone());
         self.providers.iter().cloned().chain(asked).collect()
     }
+}
+
+/// The folders of a project that the program takes settings from, the innermost first.
+fn project(workspace: &Path) -> Vec<&Path> {
+    let root = workspace.ancestors().find(|folder| folder.join(".git").exists());
+    let inside = |folder: &&Path| root.is_some_and(|root| folder.starts_with(root));
+    let folders = workspace.ancestors().take_while(inside).collect::<Vec<_>>();
+    if folders.is_empty() { vec![workspace] } else { folders }
+}
+
+/// Something of a project's that the program would run, whatever it is told about the project: it
+/// loads plugins of a project by a way of its own that cannot be switched off.
+pub(super) fn code_of_project(workspace: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    let in_repository = workspace.ancestors().any(|folder| folder.join(".git").exists());
+    let folders = if in_repository { project(workspace) } else { workspace.ancestors().collect() };
+    // What is the user's own is no stranger's.
+    let mut folders = folders.into_iter().filter(|folder| Some(*folder) != home);
+    folders.find_map(|folder| plugins(folder).or_else(|| names_plugins(folder)))
+}
+
+/// A plugin or a tool in the folder for them.
+fn plugins(folder: &Path) -> Option<PathBuf> {
+    let places = ["plugin", "plugins", "tool", "tools"];
+    let places = places.map(|place| folder.join(".opencode").join(place));
+    let mut found = places.iter().flat_map(|place| std::fs::read_dir(place).into_iter().flatten());
+    found.find_map(|entry| Some(entry.ok()?.path()))
+}
+
+/// Settings that name plugins, or that cannot be read and may.
+fn names_plugins(folder: &Path) -> Option<PathBuf> {
+    let names = ["opencode.json", "opencode.jsonc"];
+    let here = names.map(|name| folder.join(name));
+    let inside = names.map(|name| folder.join(".opencode").join(name));
+    let is_suspect = |file: &PathBuf| match parsed(file) {
+        Ok(settings) => ["plugin", "plugins"].iter().any(|key| settings.contains_key(*key)),
+        Err(_) => true,
+    };
+    here.into_iter().chain(inside).find(is_suspect)
 }
 
 /// The model that was last chosen in the program itself.

@@ -41,12 +41,16 @@ pub(super) enum News {
     Garbled(String),
     /// The server is gone.
     Gone(BackendError),
-    /// Whether the session has nothing to do, as it was asked.
+    /// Whether the session has nothing to do, as it was asked during the turn of this prompt.
     Looked {
+        prompt: String,
         is_idle: bool,
     },
-    /// The prompt was not taken.
-    NotSent(BackendError),
+    /// This prompt was not taken.
+    NotSent {
+        prompt: String,
+        error: BackendError,
+    },
     /// The summary is made, or is not.
     Summarised {
         since: String,

@@ -54,6 +54,14 @@ impl Talk {
         }
     }
 
+    /// Ends what its shells have left running.
+    pub(super) async fn end_shells(&self) {
+        if self.talker.has_shell() {
+            let marker = self.talker.request.marker.clone();
+            let _ = tokio::task::spawn_blocking(move || end_marked(&marker)).await;
+        }
+    }
+
     pub(super) async fn time_up(&mut self) {
         let now = Instant::now();
         if let Some(summary) = self.summary.take_if(|summary| summary.is_due(now)) {
@@ -65,7 +73,7 @@ impl Talk {
         let Some(turn) = &mut self.turn else { return };
         if turn.settling.take_if(|until| *until <= now).is_some() {
             // It may have been the word about the turn before, which comes twice.
-            self.errand(Errand::Look);
+            self.errand(Errand::Look { prompt: self.decoder.prompt().to_owned() });
         } else if turn.interrupted.is_some_and(|until| until <= now) {
             self.give_up().await;
         }
@@ -105,6 +113,8 @@ impl Talk {
     /// The server is gone. A prompt that it has done nothing for is sent again, once, to another.
     pub(super) async fn lost(&mut self, error: BackendError) {
         self.leave_server();
+        // Whoever watches over its processes may be gone as well.
+        self.end_shells().await;
         if let Some(summary) = self.summary.take() {
             summary.fail(error.clone().into());
         }
@@ -138,7 +148,8 @@ impl Talk {
     /// Leaves the session. When it returns, nothing is left of the turn that was under way.
     pub(super) async fn end(mut self, rests: bool) {
         self.talker.leaves();
-        let was_busy = self.turn.take().is_some() || self.summary.is_some();
+        let was_busy =
+            self.turn.take().is_some() || self.summary.is_some() || self.standing.may_be_busy;
         if let Some((server, errands)) = self.server.take() {
             if was_busy {
                 self.talker.stops();
@@ -152,14 +163,6 @@ impl Talk {
         }
         if let Some(outlet) = self.outlet.take() {
             outlet.close(Stop::Interrupted);
-        }
-    }
-
-    /// Ends what the shells of this conversation are running.
-    async fn end_shells(&self) {
-        if self.talker.has_shell() {
-            let marker = self.talker.request.marker.clone();
-            let _ = tokio::task::spawn_blocking(move || end_marked(&marker)).await;
         }
     }
 }

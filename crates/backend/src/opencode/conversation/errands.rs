@@ -54,8 +54,10 @@ pub(super) enum Errand {
     Resync {
         since: String,
     },
-    /// Say whether the session has nothing to do.
-    Look,
+    /// Say whether the session has nothing to do, in the turn of this prompt.
+    Look {
+        prompt: String,
+    },
     /// Say when everything before is done.
     Reach {
         reply: oneshot::Sender<()>,
@@ -110,7 +112,8 @@ impl Runner {
         match errand {
             Errand::Prompt { body, is_busy } => {
                 if let Err(error) = self.prompt(&body, is_busy).await {
-                    self.tell(News::NotSent(error));
+                    let prompt = body["messageID"].as_str().unwrap_or_default().to_owned();
+                    self.tell(News::NotSent { prompt, error });
                 }
             }
             Errand::Abort => _ = self.abort().await,
@@ -129,10 +132,10 @@ impl Runner {
             }
             Errand::Forget { since } => _ = self.forget(&since).await,
             Errand::Resync { since } => _ = self.resync(&since).await,
-            Errand::Look => {
+            Errand::Look { prompt } => {
                 // A server that does not answer is noticed otherwise.
                 let is_idle = self.is_busy().await.is_ok_and(|busy| !busy);
-                self.tell(News::Looked { is_idle });
+                self.tell(News::Looked { prompt, is_idle });
             }
             Errand::Reach { reply } => _ = reply.send(()),
         }

@@ -37,6 +37,9 @@ use turn::{CurrentTurn, Standing, Trial, answered, message_id, nobody_to_ask};
 /// How long something may still be said after the program has nothing more to do.
 const SETTLED: Duration = Duration::from_millis(300);
 
+/// How often a turn may be found not to have begun before it counts as over: some ten seconds.
+const LOOKS: u32 = 30;
+
 /// What the holder of a conversation wants.
 pub(super) enum Command {
     Send { prompt: String, reply: oneshot::Sender<Result<Turn, BackendError>> },
@@ -84,6 +87,7 @@ impl Talk {
     ) -> Result<(mpsc::Sender<Command>, String, Weak<Talker>), BackendError> {
         let server = shared.server(&setup, &request.marker).await?;
         let facts = Facts::of(&server, &request.workspace, &model).await?;
+        server.gate.is_in(&request.workspace).await?;
         let session = match &request.resume {
             Some(id) => {
                 known(&server, id.as_str(), &request.workspace).await?;
@@ -303,12 +307,16 @@ impl Talk {
                 }
             }
             News::Resync => self.errand(Errand::Resync { since: self.decoder.prompt().to_owned() }),
-            News::Looked { is_idle } => {
+            // What is about an earlier turn comes too late.
+            News::Looked { prompt, .. } | News::NotSent { prompt, .. }
+                if prompt != self.decoder.prompt() => {}
+            News::Looked { is_idle: true, .. } if self.waits_for_its_beginning() => {}
+            News::Looked { is_idle, .. } => {
                 if let (true, Verdict::Over(stop)) = (is_idle, self.decoder.verdict(true)) {
                     self.finish(stop);
                 }
             }
-            News::NotSent(error) => self.not_sent(error).await,
+            News::NotSent { error, .. } => self.not_sent(error).await,
             News::Summarised { since, result } => {
                 // One that was given up before may come to its end only now.
                 let is_this = self.standing.unmade.as_ref() == Some(&since);
@@ -319,6 +327,7 @@ impl Talk {
             News::Garbled(line) => {
                 let error = BackendError::Garbled { backend: BackendId::from(ID), line };
                 self.leave_server();
+                self.end_shells().await;
                 self.finish(Stop::Failed(error.into()));
             }
             News::Gone(error) => self.lost(error).await,
@@ -361,7 +370,21 @@ impl Talk {
     fn is_not_idle(&mut self) {
         if let Some(turn) = &mut self.turn {
             turn.settling = None;
+            turn.has_begun = true;
         }
+    }
+
+    /// Whether the turn may only not have begun yet: the program takes a prompt before it does
+    /// anything for it, and what it then says to be over is the turn before.
+    fn waits_for_its_beginning(&mut self) -> bool {
+        let has_failed = self.decoder.failure().is_some();
+        let Some(turn) = &mut self.turn else { return false };
+        if turn.has_begun || has_failed || turn.interrupted.is_some() || turn.looks >= LOOKS {
+            return false;
+        }
+        turn.looks += 1;
+        turn.settling = Some(Instant::now() + SETTLED);
+        true
     }
 
     /// The program has nothing more to do, or says so.

@@ -24,6 +24,10 @@ pub(super) struct CurrentTurn {
     pub(super) unheard: Option<Value>,
     /// When it is over, if nothing more is said.
     pub(super) settling: Option<Instant>,
+    /// Whether the program was heard to do something for it.
+    pub(super) has_begun: bool,
+    /// How often it was looked at before that.
+    pub(super) looks: u32,
 }
 
 /// How the program stands.

@@ -1,16 +1,14 @@
-//! What OpenCode says about its models and its MCP servers, and `doctor` about it.
+//! What OpenCode says about its models and its MCP servers.
 
 use std::fs;
 
-use atomic_testing::agents::{OPENCODE, OpenCodeHome};
+use atomic_testing::agents::OpenCodeHome;
 use atomic_testing::model::Script;
 use serde_json::{Value, json};
 
 use super::Stand;
 use super::lists::SERVER;
 use super::program::Program::OpenCode;
-use crate::env::eventually;
-use crate::process::SOON;
 
 #[test]
 fn models_are_listed_as_they_are_chosen() {
@@ -39,18 +37,25 @@ fn servers_are_listed_where_the_project_is_trusted() {
 
     let plugin = format!("await Bun.write({:?}, 'ran');\n", stand.env.outside("plugged"));
     let plugin = format!("{plugin}export const Own = async () => ({{}});\n");
-    fs::create_dir_all(stand.env.work().join(".opencode/plugin")).unwrap();
-    fs::write(stand.env.work().join(".opencode/plugin/own.js"), plugin).unwrap();
+    let plugins = stand.env.work().join(".opencode/plugin");
+    fs::create_dir_all(&plugins).unwrap();
+    fs::write(plugins.join("own.js"), plugin).unwrap();
     let dies = json!({ "type": "local", "command": ["sh", "-c", "exit 3"] });
     let gone = json!({ "type": "local", "command": ["/no/such/program"] });
     let servers = json!({ "mcp": { "good": server("good"), "gone": gone, "dies": dies } });
     fs::write(stand.env.work().join("opencode.json"), servers.to_string()).unwrap();
 
     let ran_of_project = || ["good", "plugged"].iter().any(|mark| stand.env.outside(mark).exists());
+    // The program would run the plugin, whatever it is told.
+    let refused = stand.run(&["mcp", "--inherit", "all"]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{refused:?}");
+    assert!(refused.stderr.contains("plugin/own.js"), "{refused:?}");
+    fs::rename(&plugins, stand.env.outside("aside")).unwrap();
     let listed = stand.run(&["mcp", "--inherit", "all"]);
     assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""), "{listed:?}");
     assert!(!ran_of_project(), "something was started: {listed:?}");
     assert!(listed.stdout.contains("not trusted"), "{listed:?}");
+    fs::rename(stand.env.outside("aside"), &plugins).unwrap();
 
     let listed = stand.run(&["mcp", "--trust", "--inherit", "all"]);
     assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""), "{listed:?}");
@@ -62,20 +67,4 @@ fn servers_are_listed_where_the_project_is_trusted() {
     assert_eq!(lines[2..], ["good  connected", "mine  connected"]);
     assert!(ran_of_project());
     stand.has_no_processes();
-}
-
-/// It takes its time to say its version; on a busy machine more than `doctor` gives it.
-#[test]
-fn doctor_finds_it_and_would_use_it() {
-    let stand = Stand::of(&[OpenCode], Script::new());
-    let program = OpenCode.folder().join("opencode");
-    let lines = [
-        format!("  ok: opencode {OPENCODE}, {}", program.display()),
-        "  ok: opencode would be used: the first that is installed".to_owned(),
-    ];
-    eventually("doctor finds it", SOON, || {
-        let looked = stand.run(&["doctor"]);
-        assert_eq!((looked.code, looked.stderr.as_str()), (Some(0), ""), "{looked:?}");
-        lines.iter().all(|line| looked.stdout.lines().any(|told| told == line))
-    });
 }

@@ -67,6 +67,18 @@ async fn settings_are_taken_over_as_asked_for() {
         }
         fs::create_dir(folder.join("node_modules")).unwrap();
     }
+    let initialised = std::process::Command::new("git").args(["init", "-q"]).arg(project).status();
+    assert!(initialised.unwrap().success());
+    // The program would run what a project brings along, whatever it is told about the project.
+    let strange = OpenRequest { inherit: Inherit::None, ..stand.request("worker") };
+    let refused = stand.backend.open(strange).await.err().unwrap().to_string();
+    assert!(
+        refused.contains("/.opencode/plugin/it.js") && refused.contains("--trust"),
+        "{refused}"
+    );
+    let (plugins, aside) = (project.join(".opencode/plugin"), ran.path().join("aside"));
+    fs::rename(&plugins, &aside).unwrap();
+
     for (inherit, expected) in [
         (Inherit::None, vec![]),
         (Inherit::Project, vec!["project"]),
@@ -90,6 +102,9 @@ async fn settings_are_taken_over_as_asked_for() {
             }
         }
         in_time("closing", conversation.close()).await;
+        if inherit == Inherit::None {
+            fs::rename(&aside, &plugins).unwrap();
+        }
         for whose in expected {
             fs::remove_file(ran.path().join(whose)).unwrap();
         }
