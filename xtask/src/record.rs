@@ -10,6 +10,9 @@ const BINARY: &str = "record";
 pub(crate) fn run(tree: &Metadata, program: &str) -> Result<(), String> {
     let folder = tree.workspace_root.join("crates/backend/src").join(program).join("fixtures");
     let (variable, agents) = test::agents()?;
+    // It starts others of the same package.
+    let built = cargo().args(["build", "--package", PACKAGE, "--bins"]).status();
+    built.map_err(|e| format!("cannot start cargo: {e}"))?;
     let status = cargo()
         .args(["run", "--package", PACKAGE, "--bin", BINARY, "--", program])
         .arg(&folder)

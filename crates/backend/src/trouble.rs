@@ -111,7 +111,9 @@ pub(crate) fn kind(status: Option<u16>, words: &str, code: &str) -> Kind {
         Some(_) => Kind::Rejected,
         None if says(&["not logged in", "/login", "authentication", "api key"]) => Kind::Login,
         None if says(&["overloaded"]) => Kind::Overloaded,
-        None if says(&["rate_limit", "rate limit"]) => Kind::RateLimited,
+        None if says(&["rate_limit", "rate limit", "too many requests", "too_many_requests"]) => {
+            Kind::RateLimited
+        }
         None if says(&["model_not_found"]) => Kind::ModelUnknown,
         None if says(CONNECTION) => Kind::Unavailable,
         None => Kind::Rejected,
@@ -185,6 +187,7 @@ mod tests {
             (None, "Unable to connect to API (ECONNREFUSED)", Kind::Unavailable),
             (None, "API Error: Failed to parse JSON", Kind::Unavailable),
             (None, "API returned an empty or malformed response (HTTP 200)", Kind::Unavailable),
+            (None, "Too Many Requests", Kind::RateLimited),
             (None, "something else", Kind::Rejected),
         ];
         for (status, words, expected) in table {

@@ -42,6 +42,15 @@ pub(crate) fn todos(entries: &Value) -> Vec<Todo> {
     list(entries).filter_map(entry).collect()
 }
 
+/// Some programs paint what they complain of, whoever reads it.
+pub(crate) fn without_colours(text: &str) -> String {
+    let mut pieces = text.split("\u{1b}[");
+    let first = pieces.next().unwrap_or_default();
+    let painted = pieces.map(|piece| piece.trim_start_matches(|c: char| !c.is_alphabetic()));
+    let painted = painted.map(|piece| piece.strip_prefix('m').unwrap_or(piece));
+    std::iter::once(first).chain(painted).collect()
+}
+
 /// Our name for a tool of the program's.
 pub(crate) fn tool_name(name: &str) -> String {
     match name {
@@ -94,4 +103,20 @@ pub(crate) fn shorten(text: &str) -> String {
 
 fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_colours;
+
+    #[test]
+    fn colours_are_left_out_and_nothing_else() {
+        for (painted, plain) in [
+            ("\u{1b}[91m\u{1b}[1mError: \u{1b}[0mno 3 m", "Error: no 3 m"),
+            ("as it is [0m", "as it is [0m"),
+            ("\u{1b}[38;5;1mmine", "mine"),
+        ] {
+            assert_eq!(without_colours(painted), plain);
+        }
+    }
 }

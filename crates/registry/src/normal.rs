@@ -60,6 +60,12 @@ impl Model {
         match self.family {
             Some(Family::Inherit) => None,
             _ if backend == provider.name() => Some(&self.raw),
+            // Its models are called `provider/model`; which of them is meant by a family, nobody
+            // knows.
+            _ if backend == Provider::OpenCode.name() => {
+                let is_whole = provider == Provider::Atomic && self.raw.contains('/');
+                is_whole.then_some(self.raw.as_str())
+            }
             Some(family @ (Family::Opus | Family::Sonnet | Family::Haiku)) => Some(family.name()),
             // Ours are for every backend.
             None if provider == Provider::Atomic => Some(&self.raw),

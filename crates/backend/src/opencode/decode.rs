@@ -5,12 +5,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use atomic_event::{
-    BackendId, Helper, HelperState, Question, Report, Stop, ToolCall, ToolUse, TurnEvent, Usage,
-    Wait,
+    BackendId, Helper, HelperState, Question, Report, StepError, Stop, ToolCall, ToolUse,
+    TurnEvent, Usage, Wait,
 };
 use serde_json::Value;
 
 use super::ID;
+use super::failures::{broken_off, nothing_done, trouble_of};
 use super::wire::{About, Event, Failure, Info, Part};
 use crate::BackendError;
 use crate::trouble::{self, Kind, Trouble};
@@ -18,6 +19,12 @@ use crate::words::{questions, shorten, summary, todos, tool_name};
 
 /// How often in a row an answer may end without a reason. The program itself would ask for ever.
 const BROKEN_OFF: usize = 3;
+
+/// The error of what was stopped.
+const ABORTED: &str = "MessageAbortedError";
+
+/// The longest that the program waits by itself between two tries, in milliseconds, and then some.
+const LONGEST_OWN_WAIT: u64 = 60_000;
 
 /// What an event comes to.
 #[derive(Debug, PartialEq)]
@@ -37,6 +44,8 @@ pub(super) enum Heard {
     BrokenOff,
     /// The model is being asked.
     Began,
+    /// The program has something to do.
+    Busy,
     /// The program has nothing more to do for the turn.
     Idle,
 }
@@ -59,6 +68,8 @@ pub(super) struct Decoder {
     pub(super) is_priced: bool,
     /// The prompt of the turn; what is older does not belong to it.
     prompt: String,
+    /// Whether any message of the turn was heard of.
+    is_heard: bool,
     /// Messages of models in this turn.
     messages: BTreeMap<String, Message>,
     /// The last one of the agent itself that is no summary.
@@ -101,6 +112,7 @@ impl Decoder {
             window: None,
             is_priced: true,
             prompt: String::new(),
+            is_heard: false,
             messages: BTreeMap::new(),
             last: None,
             writing: BTreeMap::new(),
@@ -119,6 +131,20 @@ impl Decoder {
         *self = Self { window, is_priced, prompt, ..Self::new(session) };
     }
 
+    /// The prompt of the turn.
+    pub(super) fn prompt(&self) -> &str {
+        &self.prompt
+    }
+
+    /// What went wrong with a summary, where something did.
+    pub(super) fn failure(&self) -> Option<StepError> {
+        let is_cut = |it: &Message| it.is_summary && it.finish.as_deref() == Some("unknown");
+        if self.messages.values().any(is_cut) {
+            return Some(broken_off().into());
+        }
+        self.error.as_ref().map(|error| trouble_of(error).into_error(ID))
+    }
+
     /// Takes in one event.
     pub(super) fn event(&mut self, event: &Event) -> Vec<Heard> {
         let about = &event.about;
@@ -126,7 +152,8 @@ impl Decoder {
         match event.kind {
             "session.created" => self.helper_began(about),
             "session.status" if is_own && about.status.r#type == "retry" => retried(about),
-            "session.idle" if is_own => vec![Heard::Idle],
+            "session.status" if is_own && about.status.r#type == "busy" => vec![Heard::Busy],
+            "session.idle" if is_own && self.has_begun() => vec![Heard::Idle],
             "session.error" if is_own => {
                 self.error = about.error.clone();
                 vec![]
@@ -148,6 +175,13 @@ impl Decoder {
             "permission.asked" => vec![Heard::LeaveWanted { request: about.id.clone() }],
             _ => vec![],
         }
+    }
+
+    /// Whether the turn can be over. Whenever something is stopped, even if nothing is under way, the
+    /// program says that it is idle, which may be heard when the next turn is waited for.
+    fn has_begun(&self) -> bool {
+        let is_refused = |error: &Failure| error.name != ABORTED;
+        self.is_heard || self.error.as_ref().is_some_and(is_refused)
     }
 
     /// The name of a helper by its session; nothing for the agent itself.
@@ -175,7 +209,11 @@ impl Decoder {
     }
 
     fn message(&mut self, info: &Info, session: &str) -> Vec<Heard> {
-        if info.role != "assistant" || info.id < self.prompt {
+        if info.id < self.prompt {
+            return vec![];
+        }
+        self.is_heard |= session == self.session;
+        if info.role != "assistant" {
             return vec![];
         }
         let helper = self.by(session);
@@ -279,7 +317,8 @@ impl Decoder {
         // A call that makes no sense to the program is told to the model, and counts as done.
         let failed = part.state.status == "error"
             || part.tool == "invalid"
-            || part.state.metadata.exit.is_some_and(|code| code != 0);
+            // A command that was stopped has no code.
+            || (part.tool == "bash" && part.state.metadata.exit != Some(0));
         if let Some(helper) = by.as_ref().and_then(|id| self.helpers.get_mut(id)) {
             helper.tools_used += 1;
         }
@@ -354,7 +393,7 @@ impl Decoder {
     }
 
     fn failed(&self, error: &Failure, message: Option<&Message>) -> Stop {
-        if error.name == "MessageAbortedError" {
+        if error.name == ABORTED {
             return Stop::Interrupted;
         }
         if error.name == "StructuredOutputError" {
@@ -406,50 +445,23 @@ fn finished(message: &Message, finish: &str) -> Stop {
     }
 }
 
-/// Answers break off.
-pub(super) fn broken_off() -> BackendError {
-    BackendError::Unavailable {
-        backend: BackendId::from(ID),
-        message: "its answers break off without a reason".to_owned(),
-    }
-}
-
-fn nothing_done() -> BackendError {
-    let status = "it ended the turn without an answer".to_owned();
-    BackendError::Exited { backend: BackendId::from(ID), status }
-}
-
 fn retried(about: &About) -> Vec<Heard> {
     let status = &about.status;
-    // The program does not say which status the provider answered with.
-    let kind = trouble::kind(None, &status.message, "");
-    let kind = if kind == Kind::Rejected { Kind::Unavailable } else { kind };
     let now = jiff::Timestamp::now().as_millisecond();
-    let wait = Wait {
-        code: kind.code().to_owned(),
-        attempt: status.attempt,
-        delay_ms: u64::try_from(status.next - now).unwrap_or(0),
+    let delay_ms = u64::try_from(status.next.saturating_sub(now)).unwrap_or(0);
+    // The program does not say which status the provider answered with. It never waits this long
+    // unless it is told to.
+    let said = trouble::kind(None, &status.message, "");
+    let kind = if said != Kind::Rejected {
+        said
+    } else if delay_ms > LONGEST_OWN_WAIT {
+        Kind::RateLimited
+    } else {
+        Kind::Unavailable
     };
+    let wait = Wait { code: kind.code().to_owned(), attempt: status.attempt, delay_ms };
     let trouble = Trouble { kind, words: status.message.clone() };
     vec![Heard::Trouble { trouble, next: status.next }, reported(Report::Waited(wait))]
-}
-
-/// What an error of the program means.
-fn trouble_of(error: &Failure) -> Trouble {
-    let words = trouble::words_of(&error.data.message);
-    let body = error.data.response_body.as_str().unwrap_or_default();
-    let status = error.data.status_code;
-    let kind = match error.name.as_str() {
-        "ContextOverflowError" => Kind::ContextOverflow,
-        "ContentFilterError" => Kind::Refused,
-        "ProviderAuthError" => Kind::Login,
-        _ if words.contains("Model not found") || words.contains("Provider not found") => {
-            Kind::ModelUnknown
-        }
-        _ if status.is_none() && words.contains("parsing failed") => Kind::Unavailable,
-        _ => trouble::kind(status, &words, body),
-    };
-    Trouble { kind, words }
 }
 
 fn named(part: &Part) -> (String, String) {
@@ -468,3 +480,6 @@ fn piece(is_thought: bool, text: String) -> Heard {
 fn reported(report: Report) -> Heard {
     Heard::Event(TurnEvent::Reported(report))
 }
+
+#[cfg(test)]
+mod tests;

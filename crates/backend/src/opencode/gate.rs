@@ -1,25 +1,75 @@
 //! What the program has to ask us before it does it: every use of a tool, by the agent itself or by
 //! a helper; and what the shells it starts are told.
 
-use std::sync::Weak;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Notify;
+use tokio::time::timeout;
 
 use super::server::Server;
 use super::talker::Talker;
-use crate::Persona;
+use crate::{BackendError, Persona};
+
+/// How long the program may take to load it, once it has looked at a folder.
+const LOADED: Duration = Duration::from_secs(30);
 
 /// What is asked.
 #[derive(Debug, Deserialize)]
 struct Asked {
     session: String,
+    /// The folder in which the plugin was loaded, when it says that it was.
+    hello: Option<PathBuf>,
     /// Without one, it is about the environment of a shell.
     tool: Option<String>,
     #[serde(default)]
     args: Value,
+}
+
+/// Where the plugin is loaded: without it nobody would be asked.
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    folders: Mutex<BTreeSet<PathBuf>>,
+    changed: Notify,
+}
+
+impl Gate {
+    fn stands_in(&self, folder: &Path) {
+        let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        self.folders.lock().unwrap_or_else(PoisonError::into_inner).insert(real);
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until the plugin is loaded in a folder.
+    ///
+    /// # Errors
+    /// When it is not: nothing may be done there then.
+    pub(super) async fn is_in(&self, folder: &Path) -> Result<(), BackendError> {
+        let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let loaded = async {
+            loop {
+                let mut changed = std::pin::pin!(self.changed.notified());
+                changed.as_mut().enable();
+                if self.folders.lock().unwrap_or_else(PoisonError::into_inner).contains(&real) {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        timeout(LOADED, loaded).await.map_err(|_| {
+            BackendError::Misconfigured(
+                "opencode has not loaded the plugin by which its tools are checked, so nothing is \
+                 done with it; see that nothing in its settings keeps plugins from being loaded"
+                    .to_owned(),
+            )
+        })
+    }
 }
 
 /// Answers until the server is gone.
@@ -37,7 +87,13 @@ async fn answer(stream: UnixStream, server: &Weak<Server>) -> Option<()> {
     stream.read_line(&mut question).await.ok()?;
     let asked: Asked = serde_json::from_str(&question).ok()?;
     let server = server.upgrade()?;
-    let answer = decide(&server, &asked).await;
+    let answer = match &asked.hello {
+        Some(folder) => {
+            server.gate.stands_in(folder);
+            json!({})
+        }
+        None => decide(&server, &asked).await,
+    };
     stream.write_all(answer.to_string().as_bytes()).await.ok()
 }
 

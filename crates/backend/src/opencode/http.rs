@@ -14,7 +14,7 @@ use crate::trouble::words_of;
 use crate::words::shorten;
 
 /// Who we are to the server.
-const USER: &str = "opencode";
+pub(super) const USER: &str = "opencode";
 
 /// How long an answer may take that needs no model. A folder is looked through when it is first
 /// asked about, many at once on a small machine take long.
@@ -52,6 +52,12 @@ impl Http {
         read(request.timeout(PATIENCE).send().await).await
     }
 
+    /// Deletes something that belongs to a folder.
+    pub(super) async fn delete(&self, path: &str, folder: &Path) -> Result<Value, BackendError> {
+        let request = self.request(Method::DELETE, path).query(&[("directory", folder)]);
+        read(request.timeout(PATIENCE).send().await).await
+    }
+
     /// Sends something that belongs to a folder.
     pub(super) async fn post<T: DeserializeOwned>(
         &self,
@@ -83,7 +89,8 @@ pub(super) async fn read<T: DeserializeOwned>(
         return Err(garbled(&text));
     }
     let said: Value = serde_json::from_str(&text).unwrap_or_default();
-    let message = format!("{} ({status})", words_of(said.get("data").unwrap_or(&said)));
+    let words = words_of(said.get("data").unwrap_or(&said));
+    let message = format!("{} ({status})", shorten(&words));
     Err(BackendError::Rejected { backend: BackendId::from(ID), message })
 }
 

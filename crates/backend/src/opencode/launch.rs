@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
+use super::http::USER;
 use super::talker::permissions;
 use super::wire::Model;
 use crate::{Inherit, Persona};
@@ -96,7 +97,8 @@ impl Den {
         self.path("home")
     }
 
-    fn config_home(&self) -> PathBuf {
+    /// The folder where it has its settings in place of the user's.
+    pub(super) fn config_home(&self) -> PathBuf {
         self.path("config")
     }
 
@@ -118,7 +120,10 @@ impl Den {
         let mut env = vec![
             ("TMPDIR", shown(&self.temporary())),
             (GATE, shown(&self.gate())),
+            ("OPENCODE_SERVER_USERNAME", USER.to_owned()),
             ("OPENCODE_SERVER_PASSWORD", password.to_owned()),
+            // It would leave our plugin out, and with it every restriction.
+            ("OPENCODE_PURE", "0".to_owned()),
             ("OPENCODE_CONFIG_CONTENT", self.config(setup)),
             ("OPENCODE_DISABLE_AUTOUPDATE", "1".to_owned()),
             ("OPENCODE_CLIENT", "cli".to_owned()),
@@ -168,7 +173,7 @@ impl Den {
         let mut config = json!({
             "share": "disabled",
             "autoupdate": false,
-            "plugin": [format!("file://{}", self.plugin().display())],
+            "plugin": [address(&self.plugin())],
             // Nothing of this is asked for; everything else is as the agent has it, so that one who
             // only reads stays one who only reads.
             "permission": { "external_directory": "allow", "doom_loop": "allow", "read": "allow" },
@@ -187,7 +192,13 @@ impl Den {
             }
             config["model"] = json!(model);
         }
-        written(&config)
+        let files: Vec<String> = (0..setup.helpers.len()).map(|n| self.reference(n)).collect();
+        written(&config, &files)
+    }
+
+    /// How the settings name the file with a helper's prompt.
+    fn reference(&self, place: usize) -> String {
+        format!("{{file:{}}}", self.prompt(place).display())
     }
 
     fn agents(&self, setup: &Setup) -> Value {
@@ -217,7 +228,7 @@ impl Den {
         let mut about = json!({
             "mode": "subagent",
             "description": helper.description,
-            "prompt": format!("{FILE}{}}}", self.prompt(place).display()),
+            "prompt": self.reference(place),
             "permission": rules,
         });
         // What is no model here is left to the agent that starts it.
@@ -228,15 +239,21 @@ impl Den {
     }
 }
 
-/// Stands for the beginning of a reference to a file of ours, until everything else is written.
-const FILE: &str = "\u{1}file:";
-
-/// Settings as a text in which only our own references are references: whoever describes an agent
-/// must not be able to name a file or a variable.
-fn written(config: &Value) -> String {
+/// Settings as a text in which only references to these files are references: whoever describes an
+/// agent must not be able to name a file or a variable.
+fn written(config: &Value, files: &[String]) -> String {
     let text = config.to_string();
     let text = text.replace("{env:", "\\u007benv:").replace("{file:", "\\u007bfile:");
-    text.replace("\\u0001file:", "{file:")
+    files.iter().fold(text, |text, file| {
+        let reference = json!(file).to_string();
+        text.replace(&reference.replace("{file:", "\\u007bfile:"), &reference)
+    })
+}
+
+/// A file as an address: the program takes one with odd characters in it for another file.
+fn address(file: &Path) -> String {
+    reqwest::Url::from_file_path(file)
+        .map_or_else(|()| format!("file://{}", file.display()), String::from)
 }
 
 /// Removes what servers of processes that are gone have left: those that were killed could not.
@@ -254,4 +271,30 @@ fn sweep() {
 
 fn shown(path: &Path) -> String {
     path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::{Value, json};
+
+    use super::{address, written};
+
+    #[test]
+    fn only_our_own_files_are_references() {
+        let ours = "{file:/tmp/den/helpers/0.md}".to_owned();
+        let theirs =
+            ["{file:/etc/passwd}", "{env:HOME}", "\u{1}file:/etc/passwd}", "\\u0001file:/x}"];
+        let config = json!({ "prompt": ours, "description": theirs });
+        let text = written(&config, std::slice::from_ref(&ours));
+        assert_eq!(text.matches("{file:").count(), 1, "{text}");
+        assert!(!text.contains("{env:"), "{text}");
+        assert_eq!(serde_json::from_str::<Value>(&text).ok(), Some(config));
+    }
+
+    #[test]
+    fn a_plugin_in_an_odd_folder_has_its_own_address() {
+        assert_eq!(address(Path::new("/a b/c#d%20/p.js")), "file:///a%20b/c%23d%2520/p.js");
+    }
 }

@@ -8,15 +8,17 @@
 mod catalogue;
 mod conversation;
 mod decode;
+mod failures;
 mod gate;
 mod http;
 mod launch;
+mod ready;
 mod server;
 mod settings;
 mod talker;
 mod wire;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -34,12 +36,15 @@ use crate::{
 use conversation::{Command, Talk};
 use launch::{Den, Setup};
 use server::{Lease, Server};
-use settings::{Found, Places};
+use settings::{Found, Places, code_of_project};
 use talker::Talker;
 use wire::Model;
 
 /// The name of this backend, in every output.
 const ID: &str = "opencode";
+
+/// How long those who leave a server are waited for when it is to end.
+const LEAVING: Duration = Duration::from_secs(3);
 
 /// The oldest version that was tried.
 const OLDEST: Version = Version(1, 18, 33);
@@ -83,7 +88,7 @@ impl OpenCodeBackend {
 
     async fn begin(&self, request: OpenRequest) -> Result<OpenCodeConversation, BackendError> {
         let shared = Arc::clone(&self.shared);
-        let found = shared.settings(&request.workspace, request.inherit);
+        let found = shared.settings(&request.workspace, request.inherit)?;
         let model = chosen(&request, &found)?;
         let helpers = request.helpers.iter().filter_map(|one| one.model.as_deref());
         let helpers: Vec<Model> = helpers.filter_map(Model::read).collect();
@@ -100,7 +105,7 @@ impl OpenCodeBackend {
 
     /// A server to which nothing is going to be sent.
     async fn to_look_around(&self, place: &Place) -> Result<Lease, BackendError> {
-        let found = self.shared.settings(&place.workspace, place.inherit);
+        let found = self.shared.settings(&place.workspace, place.inherit)?;
         let setup = Setup {
             inherit: place.inherit,
             helpers: vec![],
@@ -140,8 +145,19 @@ fn model_named(name: &str) -> Result<Model, BackendError> {
 }
 
 impl Shared {
-    fn settings(&self, workspace: &std::path::Path, inherit: crate::Inherit) -> Found {
-        Places::of_environment(&self.config.env).look(workspace, inherit)
+    fn settings(&self, workspace: &Path, inherit: crate::Inherit) -> Result<Found, BackendError> {
+        let home = std::env::home_dir();
+        if inherit == crate::Inherit::None
+            && let Some(code) = code_of_project(workspace, home.as_deref())
+        {
+            return Err(BackendError::Misconfigured(format!(
+                "opencode would run what this project brings along ({}), and the project is not \
+                 trusted; look at it and trust the project (--trust), or take it away",
+                code.display()
+            )));
+        }
+        let found = Places::of_environment(&self.config.env).look(workspace, inherit);
+        found.problem.clone().map_or(Ok(found), |problem| Err(BackendError::Misconfigured(problem)))
     }
 
     /// A server that does what is wanted; one that runs, or a new one.
@@ -149,7 +165,10 @@ impl Shared {
         let mut servers = self.servers.lock().await;
         servers.retain(|server| server.gone().is_none());
         if let Some(server) = servers.iter().find(|server| server.setup.serves(setup)) {
-            return Ok(Lease::of(server));
+            if !server.is_dead().await {
+                return Ok(Lease::of(server));
+            }
+            server.end().await;
         }
         let config_home = Places::of_environment(&self.config.env).config_home();
         let shell_env = Den::shell_env(setup, &config_home);
@@ -203,6 +222,13 @@ impl Backend for OpenCodeBackend {
     fn end_resting(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let mut servers = self.shared.servers.lock().await;
+            // Whoever was dropped is about to leave, and does so in a task of its own.
+            let until = tokio::time::Instant::now() + LEAVING;
+            while servers.iter().any(|server| server.is_being_left())
+                && tokio::time::Instant::now() < until
+            {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
             let (idle, busy): (Vec<_>, Vec<_>) =
                 servers.drain(..).partition(|server| server.is_idle());
             *servers = busy;

@@ -19,12 +19,15 @@ const ask = (question) =>
     gate.write(JSON.stringify(question) + "\n");
   });
 
-export const Atomic = async () => ({
-  "tool.execute.before": async ({ tool, sessionID }, { args }) => {
-    const { refusal } = await ask({ session: sessionID, tool, args });
-    if (refusal) throw new Error(refusal);
-  },
-  "shell.env": async ({ sessionID }, { env }) => {
-    Object.assign(env, (await ask({ session: sessionID ?? "" })).env);
-  },
-});
+export const Atomic = async ({ directory }) => {
+  await ask({ session: "", hello: directory });
+  return {
+    "tool.execute.before": async ({ tool, sessionID }, { args }) => {
+      const { refusal } = await ask({ session: sessionID, tool, args });
+      if (refusal) throw new Error(refusal);
+    },
+    "shell.env": async ({ sessionID }, { env }) => {
+      Object.assign(env, (await ask({ session: sessionID ?? "" })).env);
+    },
+  };
+};

@@ -19,34 +19,27 @@ use tokio::net::UnixListener;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
-use super::http::{Http, garbled, read, unreachable};
+use super::gate::Gate;
+use super::http::{Http, garbled};
 use super::launch::{Den, Setup};
+use super::ready::{AGAIN, ASKING, Unready, ready, why_not_ready};
+use super::settings::Places;
 use super::talker::{News, Talker};
 use super::wire::{Envelope, Event, Session};
-use super::{ID, OLDEST, OpenCodeConfig, gate, misused};
+use super::{ID, OpenCodeConfig, gate, misused};
 use crate::BackendError;
 use crate::guard::{Guard, Job};
 use crate::process::{Exit, Process};
-use crate::version::Version;
-use crate::words::shorten;
+use crate::words::{shorten, without_colours};
 
 /// How long the program may take until it answers.
 const READY: Duration = Duration::from_secs(120);
-
-/// How long one question whether it is ready may take: some of the first ones are never answered.
-const ASKING: Duration = Duration::from_secs(2);
-
-/// Between two such questions.
-const AGAIN: Duration = Duration::from_millis(50);
 
 /// The server says something every ten seconds.
 const SILENCE: Duration = Duration::from_secs(25);
 
 /// How often its events are asked for again before it counts as lost.
 const TRIES: u32 = 5;
-
-/// What it says before the address where it listens.
-const LISTENING: &str = "listening on ";
 
 /// A server that somebody uses; it is not ended for being of no use.
 #[derive(Debug)]
@@ -91,6 +84,7 @@ pub(super) struct Server {
     has_ended: AtomicBool,
     /// What it knows about models, by the folder.
     catalogues: Mutex<BTreeMap<PathBuf, Arc<Value>>>,
+    pub(super) gate: Gate,
     _den: Den,
 }
 
@@ -123,7 +117,14 @@ impl Server {
         let mut process = Process::start(guard, &job).map_err(broken)?;
         let http = match timeout(READY, ready(config, &mut process, password)).await {
             Ok(Ok(http)) => http,
-            Ok(Err(Unready::Ended)) => return Err(why_not_ready(config, &process.exit().await)),
+            Ok(Err(Unready::Ended)) => {
+                let mut exit = process.exit().await;
+                // It has read a copy of the user's settings.
+                let users = Places::of_environment(&config.env).config_home();
+                let [copy, users] = [den.config_home(), users].map(|it| it.display().to_string());
+                exit.complaint = exit.complaint.replace(&copy, &users);
+                return Err(why_not_ready(config, &exit));
+            }
             Ok(Err(Unready::Unfit(error))) => {
                 process.kill().await;
                 return Err(error);
@@ -146,6 +147,7 @@ impl Server {
             ended: Notify::new(),
             has_ended: AtomicBool::new(false),
             catalogues: Mutex::default(),
+            gate: Gate::default(),
             _den: den,
         });
         tokio::spawn(watch(process, ending, Arc::downgrade(&server)));
@@ -171,6 +173,11 @@ impl Server {
         self.users.load(Ordering::SeqCst) == 0
     }
 
+    /// Whether all who use it are about to leave.
+    pub(super) fn is_being_left(&self) -> bool {
+        !self.is_idle() && lock(&self.sessions).talkers.values().all(|talker| talker.is_leaving())
+    }
+
     /// It is of no use any more, whether it has ended or not.
     fn is_lost(&self, why: BackendError) {
         lock(&self.gone).get_or_insert(why);
@@ -180,6 +187,12 @@ impl Server {
     pub(super) async fn answers(&self) -> bool {
         let asked = self.http.request(Method::GET, "/global/health").timeout(ASKING).send();
         asked.await.is_ok()
+    }
+
+    /// Whether it has ended, though that may not have been noticed yet.
+    pub(super) async fn is_dead(&self) -> bool {
+        let asked = self.http.request(Method::GET, "/global/health").timeout(ASKING).send();
+        asked.await.is_err_and(|error| !error.is_timeout())
     }
 
     /// What it knows about models in a folder.
@@ -232,6 +245,11 @@ impl Server {
             }
             changed.await;
         }
+    }
+
+    /// Whether it is this one who talks in a session.
+    pub(super) fn is_talking(&self, session: &str, talker: &Arc<Talker>) -> bool {
+        lock(&self.sessions).talkers.get(session).is_some_and(|known| Arc::ptr_eq(known, talker))
     }
 
     /// Nobody talks in this session any more.
@@ -321,71 +339,12 @@ impl Sessions {
     }
 }
 
-/// Why a program cannot be used.
-enum Unready {
-    Ended,
-    Unfit(BackendError),
-}
-
-impl From<BackendError> for Unready {
-    fn from(error: BackendError) -> Self {
-        Self::Unfit(error)
-    }
-}
-
-/// Waits until the program answers.
-async fn ready(
-    config: &OpenCodeConfig,
-    process: &mut Process,
-    password: String,
-) -> Result<Http, Unready> {
-    let address = loop {
-        let Some(line) = process.line().await else { return Err(Unready::Ended) };
-        if let Some((_, address)) = line.split_once(LISTENING) {
-            break address.trim().to_owned();
-        }
-    };
-    let http = Http::new(address, password)?;
-    let health = loop {
-        let asked = http.request(Method::GET, "/global/health").timeout(ASKING).send().await;
-        match asked {
-            Ok(response) => break read::<Value>(Ok(response)).await?,
-            Err(error) if error.is_timeout() || error.is_connect() => {}
-            Err(error) => return Err(unreachable(&error).into()),
-        }
-        tokio::select! {
-            line = process.line() => if line.is_none() {
-                return Err(Unready::Ended);
-            },
-            () = tokio::time::sleep(AGAIN) => {}
-        }
-    };
-    let version = health.get("version").and_then(Value::as_str).unwrap_or_default();
-    match Version::read(version) {
-        Some(found) if found < OLDEST => Err(Unready::Unfit(BackendError::TooOld {
-            backend: BackendId::from(ID),
-            program: config.program.clone(),
-            found: found.to_string(),
-            needed: OLDEST.to_string(),
-        })),
-        Some(_) => Ok(http),
-        None => Err(garbled(&health.to_string()).into()),
-    }
-}
-
-fn why_not_ready(config: &OpenCodeConfig, exit: &Exit) -> BackendError {
-    if matches!(exit.code, Some(126 | 127)) {
-        let (backend, program) = (BackendId::from(ID), config.program.clone());
-        return BackendError::NotInstalled { backend, program };
-    }
-    ended(exit)
-}
-
-fn ended(exit: &Exit) -> BackendError {
+/// How it ended.
+pub(super) fn ended(exit: &Exit) -> BackendError {
     if exit.complaint.is_empty() {
         return exited(exit.status.clone());
     }
-    exited(format!("{}: {}", exit.status, shorten(&exit.complaint)))
+    exited(format!("{}: {}", exit.status, shorten(&without_colours(&exit.complaint))))
 }
 
 fn exited(status: String) -> BackendError {

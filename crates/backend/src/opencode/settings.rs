@@ -38,6 +38,8 @@ pub(super) struct Found {
     pub(super) providers: BTreeSet<String>,
     /// What of the user's settings is about providers.
     pub(super) users: Map<String, Value>,
+    /// What is wrong with a file of the user's settings, so that nothing of it is known.
+    pub(super) problem: Option<String>,
 }
 
 impl Places {
@@ -71,7 +73,11 @@ impl Places {
         let files = names.map(|name| self.config.join(name));
         let mut found = Found::default();
         for file in files.iter().chain(&self.named) {
-            let settings = absolute(read(file), file.parent().unwrap_or(Path::new("/")));
+            let settings = parsed(file).unwrap_or_else(|problem| {
+                found.problem.get_or_insert(problem);
+                Map::new()
+            });
+            let settings = absolute(settings, file.parent().unwrap_or(Path::new("/")));
             found.take(&settings);
             let about = settings.into_iter().filter(|(key, _)| ABOUT_PROVIDERS.contains(&&**key));
             for (key, value) in about {
@@ -81,7 +87,7 @@ impl Places {
         let logged_in = read(&self.data.join("auth.json"));
         found.providers.extend(logged_in.into_iter().map(|(provider, _)| provider));
         if inherit != Inherit::None {
-            for folder in workspace.ancestors().collect::<Vec<_>>().into_iter().rev() {
+            for folder in project(workspace).into_iter().rev() {
                 for name in ["opencode.json", "opencode.jsonc", ".opencode/opencode.json"] {
                     found.take(&read(&folder.join(name)));
                 }
@@ -115,6 +121,44 @@ impl Found {
     }
 }
 
+/// The folders of a project that the program takes settings from, the innermost first.
+fn project(workspace: &Path) -> Vec<&Path> {
+    let root = workspace.ancestors().find(|folder| folder.join(".git").exists());
+    let inside = |folder: &&Path| root.is_some_and(|root| folder.starts_with(root));
+    let folders = workspace.ancestors().take_while(inside).collect::<Vec<_>>();
+    if folders.is_empty() { vec![workspace] } else { folders }
+}
+
+/// Something of a project's that the program would run, whatever it is told about the project: it
+/// loads plugins of a project by a way of its own that cannot be switched off.
+pub(super) fn code_of_project(workspace: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    let in_repository = workspace.ancestors().any(|folder| folder.join(".git").exists());
+    let folders = if in_repository { project(workspace) } else { workspace.ancestors().collect() };
+    // What is the user's own is no stranger's.
+    let mut folders = folders.into_iter().filter(|folder| Some(*folder) != home);
+    folders.find_map(|folder| plugins(folder).or_else(|| names_plugins(folder)))
+}
+
+/// A plugin or a tool in the folder for them.
+fn plugins(folder: &Path) -> Option<PathBuf> {
+    let places = ["plugin", "plugins", "tool", "tools"];
+    let places = places.map(|place| folder.join(".opencode").join(place));
+    let mut found = places.iter().flat_map(|place| std::fs::read_dir(place).into_iter().flatten());
+    found.find_map(|entry| Some(entry.ok()?.path()))
+}
+
+/// Settings that name plugins, or that cannot be read and may.
+fn names_plugins(folder: &Path) -> Option<PathBuf> {
+    let names = ["opencode.json", "opencode.jsonc"];
+    let here = names.map(|name| folder.join(name));
+    let inside = names.map(|name| folder.join(".opencode").join(name));
+    let is_suspect = |file: &PathBuf| match parsed(file) {
+        Ok(settings) => ["plugin", "plugins"].iter().any(|key| settings.contains_key(*key)),
+        Err(_) => true,
+    };
+    here.into_iter().chain(inside).find(is_suspect)
+}
+
 /// The model that was last chosen in the program itself.
 fn last_used(state: &Map<String, Value>) -> Option<Model> {
     let last = state.get("recent")?.as_array()?.first()?;
@@ -126,11 +170,21 @@ fn last_used(state: &Map<String, Value>) -> Option<Model> {
 
 /// The settings in a file. Whoever starts the program will be told by it what is wrong with them.
 fn read(file: &Path) -> Map<String, Value> {
+    parsed(file).unwrap_or_default()
+}
+
+/// The settings in a file that need not be there; the error says why there are none.
+fn parsed(file: &Path) -> Result<Map<String, Value>, String> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    // The program fills these in before it looks whether it is JSON.
+    let is_template = text.contains("{env:") || text.contains("{file:");
     match jsonc_parser::parse_to_serde_value(text, &ParseOptions::default()) {
-        Ok(Value::Object(settings)) => settings,
-        _ => Map::new(),
+        Ok(Value::Object(settings)) => Ok(settings),
+        Err(error) if !is_template => {
+            Err(format!("opencode's settings in {} are no JSON: {error}", file.display()))
+        }
+        _ => Ok(Map::new()),
     }
 }
 

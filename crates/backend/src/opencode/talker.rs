@@ -41,20 +41,29 @@ pub(super) enum News {
     Garbled(String),
     /// The server is gone.
     Gone(BackendError),
-    /// Whether the session has nothing to do, as it was asked.
+    /// Whether the session has nothing to do, as it was asked during the turn of this prompt.
     Looked {
+        prompt: String,
         is_idle: bool,
     },
-    /// The prompt was not taken.
-    NotSent(BackendError),
+    /// This prompt was not taken.
+    NotSent {
+        prompt: String,
+        error: BackendError,
+    },
     /// The summary is made, or is not.
-    Summarised(Result<(), BackendError>),
+    Summarised {
+        since: String,
+        result: Result<(), BackendError>,
+    },
 }
 
 /// One that talks in a session.
 #[derive(Debug)]
 pub(super) struct Talker {
     pub(super) request: OpenRequest,
+    /// The MCP servers whose tools can be withheld.
+    mcp: Vec<String>,
     pub(super) news: mpsc::UnboundedSender<News>,
     has_shell: AtomicBool,
     is_leaving: AtomicBool,
@@ -62,9 +71,14 @@ pub(super) struct Talker {
 }
 
 impl Talker {
-    pub(super) fn new(request: OpenRequest, news: mpsc::UnboundedSender<News>) -> Self {
+    pub(super) fn new(
+        request: OpenRequest,
+        mcp: Vec<String>,
+        news: mpsc::UnboundedSender<News>,
+    ) -> Self {
         Self {
             request,
+            mcp,
             news,
             has_shell: AtomicBool::default(),
             is_leaving: AtomicBool::default(),
@@ -127,9 +141,9 @@ impl Talker {
     }
 
     /// What is offered to the model, all of it.
-    pub(super) fn offered(&self, servers: &[String]) -> Value {
+    pub(super) fn offered(&self) -> Value {
         let request = &self.request;
-        let mut offered = permissions(&request.tools, servers);
+        let mut offered = permissions(&request.tools, &self.mcp);
         offered.insert(QUESTION.to_owned(), json!(request.questions));
         Value::Object(offered)
     }

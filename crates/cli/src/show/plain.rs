@@ -115,7 +115,8 @@ fn describe_report(step: &StepId, report: &Report) -> String {
             format!("  {}: `{}` {verdict}", name(step), tool.summary)
         }
         Report::ToolUsed(tool) if !tool.ok => {
-            format!("  {}: {} {} failed", name(step), tool.tool, tool.summary)
+            let used = format!("{} {}", tool.tool, tool.summary);
+            format!("  {}: {} failed", name(step), used.trim_end())
         }
         Report::Waited(wait) => {
             let seconds = wait.delay_ms.div_ceil(1_000);

@@ -93,7 +93,7 @@ fn the_terminal_is_closed() {
 }
 
 /// Runs a command under `script`, which gives it a terminal, and has its exit code written down.
-fn in_a_terminal(command: &Command, code: &Path) -> Running {
+pub(crate) fn in_a_terminal(command: &Command, code: &Path) -> Running {
     let quoted = |text: &std::ffi::OsStr| format!("'{}'", text.to_str().unwrap());
     let words: Vec<String> =
         std::iter::once(command.get_program()).chain(command.get_args()).map(quoted).collect();

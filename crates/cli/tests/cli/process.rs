@@ -126,13 +126,7 @@ impl Nonce {
 
     /// Every process is gone within two seconds.
     pub(crate) fn is_gone(&self) {
-        let since = Instant::now();
-        while !self.processes().is_empty() {
-            if since.elapsed() > GONE {
-                panic!("still there after {GONE:?}: {:?}", self.processes());
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        soon_none(|| self.processes());
     }
 
     fn sleepers(&self) -> usize {
@@ -141,15 +135,38 @@ impl Nonce {
 
     /// The arguments of every process that has the number in them.
     fn processes(&self) -> Vec<String> {
-        let entries = fs::read_dir("/proc").unwrap().flatten();
-        let arguments = |entry: fs::DirEntry| {
-            let read = fs::read(entry.path().join("cmdline")).ok()?;
-            let arguments = String::from_utf8_lossy(&read).into_owned();
-            arguments.contains(&self.0).then_some(arguments)
-        };
-        let is_process = |entry: &fs::DirEntry| {
-            entry.file_name().to_string_lossy().bytes().all(|b| b.is_ascii_digit())
-        };
-        entries.filter(is_process).filter_map(arguments).collect()
+        processes("cmdline", "cmdline", &self.0)
     }
+}
+
+/// Every process with this at the beginning of a variable of its environment is gone within two
+/// seconds.
+pub(crate) fn nothing_has(variable: &str) {
+    soon_none(|| processes("environ", "cmdline", variable));
+}
+
+fn soon_none(found: impl Fn() -> Vec<String>) {
+    let since = Instant::now();
+    while !found().is_empty() {
+        if since.elapsed() > GONE {
+            panic!("still there after {GONE:?}: {:?}", found());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Of all processes that have a text in one file about them, another one.
+fn processes(with: &str, told: &str, text: &str) -> Vec<String> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let is_process = |entry: &fs::DirEntry| {
+        entry.file_name().to_string_lossy().bytes().all(|b| b.is_ascii_digit())
+    };
+    let read = |entry: &fs::DirEntry, name: &str| {
+        let read = fs::read(entry.path().join(name)).ok()?;
+        Some(String::from_utf8_lossy(&read).into_owned())
+    };
+    let of = |entry: fs::DirEntry| {
+        read(&entry, with).filter(|found| found.contains(text)).and_then(|_| read(&entry, told))
+    };
+    entries.filter(is_process).filter_map(of).collect()
 }

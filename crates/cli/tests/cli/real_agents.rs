@@ -1,49 +1,73 @@
-//! The real Claude Code, driven by the real binary, with a scripted model.
+//! The real programs, driven by the real binary, with a scripted model. What is here is about Claude
+//! Code, or about a `Stand` for any of them.
 
 mod demo_model;
 mod lists;
+mod opencode;
+mod opencode_lists;
+mod program;
+mod snake;
+mod together;
 
 use std::process::Command;
 use std::time::Duration;
 
-use atomic_testing::agents::{CLAUDE, ClaudeHome, OLDER_CLAUDE, folder};
+use atomic_testing::agents::{CLAUDE, ClaudeHome, OLDER_CLAUDE, OpenCodeHome};
 use atomic_testing::model::{ModelServer, Received, Reply, Script, Turn};
+use program::Program;
 use serde_json::{Value, json};
 
 use crate::env::{Ran, TestEnv, ran};
-use crate::process::{Nonce, Running};
+use crate::orphans::in_a_terminal;
+use crate::process::{Nonce, Running, SOON, nothing_has};
 
 /// Longer than any turn takes until the model is asked.
 const ASKED: Duration = Duration::from_secs(60);
 
-/// A project, a home for the program, and its model.
+/// A project, homes for programs, and their model.
 struct Stand {
     env: TestEnv,
-    home: ClaudeHome,
+    programs: Vec<Program>,
+    claude: ClaudeHome,
+    opencode: OpenCodeHome,
     server: ModelServer,
-    version: &'static str,
 }
 
 impl Stand {
+    /// With Claude Code in a version.
     fn new(version: &'static str, script: Script) -> Self {
-        let server = ModelServer::start(script).unwrap();
-        Self { env: TestEnv::new(), home: ClaudeHome::default(), server, version }
+        Self::of(&[Program::Claude(version)], script)
     }
 
-    /// `atomic` with the program on its path.
+    fn of(programs: &[Program], script: Script) -> Self {
+        let server = ModelServer::start(script).unwrap();
+        let env = TestEnv::new();
+        std::fs::create_dir(env.outside("tmp")).unwrap();
+        Self {
+            env,
+            programs: programs.to_owned(),
+            claude: ClaudeHome::default(),
+            opencode: OpenCodeHome::new(&server.url()),
+            server,
+        }
+    }
+
+    /// `atomic` with the programs on its path.
     fn atomic(&self, args: &[&str]) -> Command {
         let mut command = self.env.atomic(args);
         let path = std::env::var_os("PATH").unwrap();
-        let folders = [folder("claude", self.version)];
-        let path = std::env::join_paths(folders.into_iter().chain(std::env::split_paths(&path)));
+        let folders = self.programs.iter().map(|program| program.folder());
+        let path = std::env::join_paths(folders.chain(std::env::split_paths(&path)));
         command.env("PATH", path.unwrap());
-        for (name, value) in self.home.env(&self.server.url()) {
+        let of_programs =
+            self.claude.env(&self.server.url()).into_iter().chain(self.opencode.env());
+        for (name, value) in of_programs {
             // Sessions are listed in the home of the test.
             if name != "HOME" {
                 command.env(name, value);
             }
         }
-        command.env("ATOMIC_RETRY_WINDOW", "2s");
+        command.env("ATOMIC_RETRY_WINDOW", "2s").env("TMPDIR", self.env.outside("tmp"));
         command
     }
 
@@ -55,6 +79,11 @@ impl Stand {
     fn asked(&self, text: &str) -> Received {
         let fits = |received: &Received| last_text(&received.body).contains(text);
         self.server.wait_for(fits, ASKED).unwrap_or_else(|| panic!("nobody asked: {text}"))
+    }
+
+    /// Of everything that was started here, nothing is left after two seconds.
+    fn has_no_processes(&self) {
+        nothing_has(&format!("TMPDIR={}", self.env.outside("tmp").display()));
     }
 
     fn git(&self, args: &[&str]) -> String {
@@ -81,91 +110,14 @@ fn last_text(body: &Value) -> String {
     users.next_back().map(|message| texts(message).join("\n")).unwrap_or_default()
 }
 
-/// An agent that asks, and then Ralph.
-const GAME: &str = r#"{
-  "name": "game",
-  "sessionsDir": ".ralph/sessions",
-  "nodes": [
-    {"type": "agent", "id": "designer", "systemPrompt": "You choose looks.", "prompt": "Paint it: {prompt}"},
-    {"type": "subgraph", "id": "build", "workflow": "ralph"}
-  ]
-}"#;
-
-/// A question, then Ralph plans, works, finds a bug by its own checks, fixes it, reviews, fixes what
-/// the review found, is interrupted in the middle and goes on. Every file is written by the real
-/// program.
-#[test]
-fn ralph_builds_the_snake_game() {
-    let mut script = demo_model::script();
-    script.turns.extend(asking().turns);
-    let stand = Stand::new(CLAUDE, script);
-    stand.git(&["init", "--quiet", "--initial-branch=main"]);
-    let identity = ["-c", "user.name=Test", "-c", "user.email=test@localhost"];
-    let commit = ["commit", "--quiet", "--allow-empty", "--message", "Start"];
-    stand.git(&[identity.as_slice(), commit.as_slice()].concat());
-
-    std::fs::write(stand.env.outside("game.json"), GAME).unwrap();
-    let game = stand.env.outside("game.json").display().to_string();
-    let waiting = stand.run(&["run", &game, "Build a snake game in Rust", "--backend", "claude"]);
-    assert_eq!(waiting.code, Some(3), "{waiting:?}");
-    assert_eq!(stand.run(&["answer", "last", "Blue"]).code, Some(0));
-
-    let mut running = Running::start(stand.atomic(&["resume", "last"]));
-    stand.asked("Task #5:");
-    running.signal("INT");
-    let paused = running.end();
-    assert_eq!(paused.code, Some(4), "{paused:?}");
-    assert!(paused.stdout.contains("Resume with: atomic resume "), "{}", paused.stdout);
-
-    let ended = stand.run(&["resume", "last"]);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    let tasks = stand.env.tasks();
-    assert_eq!(tasks.len(), 8, "{tasks:?}");
-    assert!(tasks.iter().all(|task| task.ends_with(" completed")), "{tasks:?}");
-    assert!(tasks.iter().any(|task| task.starts_with("#4-bug-1 ")), "a bug-fix task: {tasks:?}");
-    assert!(tasks.iter().any(|task| task.starts_with("#7 ")), "a finding: {tasks:?}");
-    assert!(stand.server.unmatched().is_empty(), "{:?}", stand.server.unmatched());
-    used_the_tools_of_the_program(&stand);
-
-    let mut test = Command::new("cargo");
-    test.args(["test", "--offline", "--quiet"]).current_dir(stand.env.work());
-    let tested = test.env_remove("CARGO_TARGET_DIR").output().unwrap();
-    assert!(tested.status.success(), "the game's own tests: {tested:?}");
-    assert_eq!(stand.git(&["status", "--porcelain"]), "", "everything is committed");
-}
-
-/// Nothing was asked before a tool was used, and all kinds of them were.
-fn used_the_tools_of_the_program(stand: &Stand) {
-    let facts = stand.env.facts();
-    let used = |tool: &str| {
-        let of_tool =
-            |fact: &&Value| fact["report"]["tool"] == tool && fact["report"]["ok"] == true;
-        facts.iter().filter(of_tool).count()
-    };
-    for tool in ["write", "edit", "read", "shell"] {
-        assert!(used(tool) > 0, "{tool} was never used");
-    }
-    let asked = facts.iter().filter(|fact| fact["type"] == "question_asked").count();
-    assert_eq!(asked, 1, "only the question of the designer");
-    let spent = |fact: &&Value| fact["report"]["kind"] == "spent";
-    let cost: f64 =
-        facts.iter().filter(spent).filter_map(|f| f["report"]["cost_usd"].as_f64()).sum();
-    let told = stand.env.summary()["costUsd"].as_f64().unwrap();
-    assert!(cost > 0.0 && (told - cost).abs() < 1e-6, "{told} is not {cost}");
-}
-
 /// A model that asks which colour it is to be, and goes on when it is told.
-fn asking() -> Script {
-    let options = ["Red", "Blue"].map(|label| json!({ "label": label, "description": label }));
-    let question = json!({
-        "question": "Which colour?", "header": "Colour", "multiSelect": false, "options": options,
-    });
+fn asking(program: Program) -> Script {
     Script::new()
         .with(Turn::default().user("The user's answer: Blue").reply(Reply::say("Blue it is.")))
         .with(
             Turn::default()
                 .user("Paint it")
-                .reply(Reply::call("AskUserQuestion", json!({ "questions": [question] })))
+                .reply(program.asks(&["Which colour?"]))
                 .reply(Reply::say("So: {result}")),
         )
 }
@@ -174,34 +126,44 @@ fn asking() -> Script {
 #[test]
 fn a_question_outlives_its_asker_and_the_answer_is_one_new_message() {
     for version in [CLAUDE, OLDER_CLAUDE] {
-        let stand = Stand::new(version, asking());
-        let mut command = stand.atomic(&["-p", "Paint it", "--json"]);
-        command.env("ATOMIC_ON_QUESTION", "pause");
-        let running = Running::start(command);
-        stand.asked("Paint it");
-        let sessions = stand.env.work().join(".atomic/sessions");
-        crate::env::eventually("the question is on disk", ASKED, || {
-            crate::question::asked(&sessions)
-        });
-        running.kill();
-        let before = stand.server.requests().len();
-        let answered = stand.run(&["answer", "last", "Blue", "--resume"]);
-        assert_eq!(answered.code, Some(0), "{answered:?}");
-        assert!(answered.stdout.ends_with("Blue it is.\n"), "{}", answered.stdout);
-
-        let after = stand.server.requests().split_off(before);
-        let talks: Vec<&Received> = after
-            .iter()
-            .filter(|r| r.path.starts_with("/v1/messages") && r.body["messages"].is_array())
-            .collect();
-        let last = &talks.last().unwrap().body;
-        let with_answer = last["messages"].as_array().unwrap().iter().filter(|message| {
-            message["role"] == "user" && message.to_string().contains("The user's answer: Blue")
-        });
-        assert_eq!(with_answer.count(), 1, "{version}: {last:#}");
-        let prompts = last.to_string().matches("Paint it").count();
-        assert_eq!(prompts, 1, "{version}: the prompt is not repeated");
+        let stand = Stand::new(version, asking(Program::Claude(version)));
+        question_outlives_its_asker(&stand, |_| {});
     }
+}
+
+/// Kills `atomic` at a question, sees what is left, and answers.
+fn question_outlives_its_asker(stand: &Stand, left: impl FnOnce(u32)) {
+    let program = stand.programs[0];
+    let mut command = stand.atomic(&["-p", "Paint it", "--json", "--backend", program.name()]);
+    command.env("ATOMIC_ON_QUESTION", "pause");
+    let mut running = Running::start(command);
+    stand.asked("Paint it");
+    let sessions = stand.env.work().join(".atomic/sessions");
+    crate::env::eventually("the question is on disk", ASKED, || crate::question::asked(&sessions));
+    let id = running.id();
+    running.kill();
+    left(id);
+    let before = stand.server.requests().len();
+    let answered = stand.run(&["answer", "last", "Blue", "--resume"]);
+    assert_eq!(answered.code, Some(0), "{answered:?}");
+    assert!(answered.stdout.ends_with("Blue it is.\n"), "{}", answered.stdout);
+
+    let after = stand.server.requests().split_off(before);
+    let talks: Vec<&Received> = after
+        .iter()
+        .filter(|r| r.path.starts_with("/v1/messages") && r.body["messages"].is_array())
+        .collect();
+    let last = &talks.last().unwrap().body;
+    assert_eq!(told(last, "The user's answer: Blue"), 1, "{program:?}: {last:#}");
+    let prompts = last.to_string().matches("Paint it").count();
+    assert_eq!(prompts, 1, "{program:?}: the prompt is not repeated");
+}
+
+/// How many messages of the user have this in them.
+fn told(body: &Value, text: &str) -> usize {
+    let messages = body["messages"].as_array().unwrap().iter();
+    let from_user = messages.filter(|message| message["role"] == "user");
+    from_user.filter(|message| message.to_string().contains(text)).count()
 }
 
 /// The facts of the only session of one turn.
@@ -221,17 +183,14 @@ fn of_type(facts: &[Value], kind: &str) -> usize {
 /// had cost until then counts.
 #[test]
 fn several_questions_at_once_are_asked_and_answered_together() {
-    let question = |text: &str| {
-        let options = ["Red", "Blue"].map(|label| json!({ "label": label, "description": label }));
-        json!({ "question": text, "header": "Colour", "multiSelect": false, "options": options })
-    };
-    let both = json!({ "questions": [question("Which snake?"), question("Which food?")] });
+    let program = Program::Claude(CLAUDE);
+    let both = program.asks(&["Which snake?", "Which food?"]);
     let answered = ["You asked: Which snake?", "The user's answer: Blue", "You asked: Which food?"];
     let told = answered.iter().fold(Turn::default(), |turn, text| turn.user(text));
     let script = Script::new()
         .with(told.reply(Reply::say("Both are known.")))
-        .with(Turn::default().user("Paint").reply(Reply::call("AskUserQuestion", both)));
-    let stand = Stand::new(CLAUDE, script);
+        .with(Turn::default().user("Paint").reply(both));
+    let stand = Stand::of(&[program], script);
     assert_eq!(stand.run(&["-p", "Paint"]).code, Some(3));
     let before = facts(&stand);
     assert_eq!(of_type(&before, "question_asked"), 2, "{before:#?}");
@@ -292,21 +251,20 @@ fn a_program_that_never_gets_ready_is_given_up() {
 /// Whoever has heard an answer is not told it again after a crash.
 #[test]
 fn an_answer_that_was_heard_is_not_told_again() {
-    let options = ["Red", "Blue"].map(|label| json!({ "label": label, "description": label }));
-    let question = json!({
-        "question": "Which?", "header": "Colour", "multiSelect": false, "options": options,
-    });
-    let hang = json!({ "command": "touch heard; sleep 300" });
+    heard_is_not_told_again(Program::Claude(CLAUDE));
+}
+
+fn heard_is_not_told_again(program: Program) {
     let script = Script::new()
         .with(Turn::default().user("cut off").reply(Reply::say("I know it already.")))
         .with(
             Turn::default()
                 .user("Paint")
-                .reply(Reply::call("AskUserQuestion", json!({ "questions": [question] })))
-                .reply(Reply::call("Bash", json!({ "command": "true" })))
-                .reply(Reply::call("Bash", hang)),
+                .reply(program.asks(&["Which?"]))
+                .reply(program.runs("true"))
+                .reply(program.runs("touch heard; sleep 300")),
         );
-    let stand = Stand::new(CLAUDE, script);
+    let stand = Stand::of(&[program], script);
     // Another process stays busy, so that the question is answered while its asker is there.
     let lanes = json!({ "name": "lanes", "nodes": [{ "type": "parallel", "id": "both", "branches": [
         { "type": "agent", "id": "asks", "prompt": "Paint" },
@@ -330,22 +288,37 @@ fn an_answer_that_was_heard_is_not_told_again() {
 /// What the program's shell has started is gone when we are killed outright.
 #[test]
 fn nothing_outlives_us() {
+    nothing_outlives(Program::Claude(CLAUDE));
+}
+
+fn nothing_outlives(program: Program) {
     let nonce = Nonce::new();
-    let turn = Turn::default()
-        .user("Scatter")
-        .reply(Reply::call("Bash", json!({ "command": nonce.scatter_and_hang() })));
-    let stand = Stand::new(CLAUDE, Script::new().with(turn));
-    let running = Running::start(stand.atomic(&["-p", "Scatter"]));
+    let turn = Turn::default().user("Scatter").reply(program.runs(&nonce.scatter_and_hang()));
+    let stand = Stand::of(&[program], Script::new().with(turn));
+    let scatter = ["-p", "Scatter", "--backend", program.name()];
+    let running = Running::start(stand.atomic(&scatter));
     nonce.sleeps(4);
     running.kill();
     nonce.is_gone();
-    for signal in ["INT", "TERM", "HUP"] {
-        let mut running = Running::start(stand.atomic(&["-p", "Scatter"]));
+    stand.has_no_processes();
+    for signal in ["INT", "TERM"] {
+        let mut running = Running::start(stand.atomic(&scatter));
         nonce.sleeps(4);
         running.signal(signal);
         nonce.is_gone();
         assert_eq!(running.end().code, Some(4), "{signal}");
+        stand.has_no_processes();
     }
+    // A terminal that is closed sends HUP.
+    let code = stand.env.outside("code");
+    let mut terminal = in_a_terminal(&stand.atomic(&scatter), &code);
+    nonce.sleeps(4);
+    terminal.child().kill().unwrap();
+    nonce.is_gone();
+    let ended = || std::fs::read_to_string(&code).unwrap_or_default();
+    crate::env::eventually("atomic ends", SOON, || ended().ends_with('\n'));
+    assert_eq!(ended(), "4\n");
+    stand.has_no_processes();
 }
 
 /// Each kind of trouble has its own words and its exit code, and the session can be resumed.

@@ -12,6 +12,9 @@ use crate::scene::{Scene, ask, gave_up, plan, planner, review, reviewer, say, wo
 /// Clears the screen, as nobody but us may.
 const CLEAR: &str = "\u{1b}[2J";
 
+/// Longer than any of this takes.
+const LONGEST: Duration = Duration::from_secs(60);
+
 /// The same command on a terminal of its own.
 fn on_a_terminal(command: &Command) -> Ran {
     ran(terminal(command))
@@ -32,7 +35,7 @@ fn terminal(command: &Command) -> Command {
 
 /// The same command on a terminal where somebody types each text once what is before it is seen,
 /// and anything else is done that is to be done then.
-fn typing(command: &Command, typed: &[(&str, &str, &dyn Fn())]) -> Ran {
+pub(crate) fn typing(command: &Command, typed: &[(&str, &str, &dyn Fn())]) -> Ran {
     let mut terminal = terminal(command);
     terminal.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = terminal.spawn().unwrap();
@@ -47,7 +50,7 @@ fn typing(command: &Command, typed: &[(&str, &str, &dyn Fn())]) -> Ran {
             }
         }
     });
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + LONGEST;
     let mut wait_until = |what: &str, done: &mut dyn FnMut(&mut Child) -> bool| {
         while !done(&mut child) {
             if Instant::now() > deadline {

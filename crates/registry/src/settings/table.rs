@@ -377,6 +377,7 @@ pub static VARIABLES: &[Variable] = &[
     test("ATOMIC_TEST_DIR", "Folder of a test that runs in a process of its own"),
     test("ATOMIC_TEST_HOLD", "Session that a test holds in a process of its own"),
     test("ATOMIC_TEST_OPENCODE", "The `opencode` that a program stands in front of"),
+    test("ATOMIC_TEST_OPENCODE_LINES", "File in which the events of that `opencode` are kept"),
     test(
         "ATOMIC_TEST_OPENCODE_VERSION",
         "The version that is told in place of that of `opencode`, which is not started then",

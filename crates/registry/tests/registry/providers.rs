@@ -108,7 +108,7 @@ fn nothing_is_overlooked() {
 #[test]
 fn a_model_is_what_it_is_only_on_its_own_backend() {
     let files = [
-        ("project/.claude/agents/a.md", "claude-opus-4-5", [Some("claude-opus-4-5"), Some("opus")]),
+        ("project/.claude/agents/a.md", "claude-opus-4-5", [Some("claude-opus-4-5"), None]),
         ("project/.claude/agents/a.md", "gpt-5", [Some("gpt-5"), None]),
         ("project/.claude/agents/a.md", "Inherit", [None, None]),
         (
@@ -117,8 +117,9 @@ fn a_model_is_what_it_is_only_on_its_own_backend() {
             [Some("sonnet"), Some("anthropic/claude-sonnet-4")],
         ),
         ("project/.opencode/agent/a.md", "openai/gpt-5", [None, Some("openai/gpt-5")]),
-        ("project/.atomic/agents/a.md", "claude-haiku-4-5", [Some("haiku"), Some("haiku")]),
-        ("project/.atomic/agents/a.md", "gpt-5", [Some("gpt-5"), Some("gpt-5")]),
+        ("project/.atomic/agents/a.md", "claude-haiku-4-5", [Some("haiku"), None]),
+        ("project/.atomic/agents/a.md", "gpt-5", [Some("gpt-5"), None]),
+        ("project/.atomic/agents/a.md", "x/haiku-4", [Some("haiku"), Some("x/haiku-4")]),
     ];
     for (path, model, told) in files {
         let registry = Tree::of(&[(path, &format!("---\nmodel: {model}\n---\nx\n"))]).registry();

@@ -154,7 +154,7 @@ impl Talk {
                 let _ = reply.send(sent);
             }
             Command::Answer { id, answer, reply } => {
-                let answered = self.answer(&id, answer);
+                let answered = self.answer(&id, &answer);
                 let _ = reply.send(answered);
             }
             Command::Interrupt { reply } => {
@@ -203,10 +203,10 @@ impl Talk {
         Ok(turn)
     }
 
-    fn answer(&mut self, id: &QuestionId, answer: Answer) -> Result<(), BackendError> {
+    fn answer(&mut self, id: &QuestionId, answer: &Answer) -> Result<(), BackendError> {
         let asking = self.turn.as_mut().and_then(|turn| turn.question.as_mut());
-        let open = asking
-            .and_then(|(asking, input)| asking.answer(id, &answer).then_some((asking, input)));
+        let open =
+            asking.and_then(|(asking, input)| asking.answer(id, answer).then_some((asking, input)));
         let Some((asking, input)) = open else {
             return Err(misused(&format!("the question {id} is not open")));
         };

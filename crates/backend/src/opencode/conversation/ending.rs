@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use atomic_event::Stop;
+use atomic_event::{StepError, Stop};
 use tokio::time::Instant;
 
 use super::errands::Errand;
 use super::{ID, Talk};
 use crate::BackendError;
 use crate::guard::end_marked;
+use crate::opencode::misused;
 
 /// How long an interrupted turn may take to end by itself.
 const INTERRUPTED: Duration = Duration::from_secs(2);
@@ -16,6 +17,11 @@ const INTERRUPTED: Duration = Duration::from_secs(2);
 impl Talk {
     /// Interrupts the turn; it has a moment to end by itself.
     pub(super) fn interrupt(&mut self) {
+        if let Some(summary) = self.summary.take() {
+            summary.fail(misused("the summary was interrupted").into());
+            self.standing.may_be_busy = true;
+            self.stop_it();
+        }
         let Some(turn) = &mut self.turn else { return };
         if turn.interrupted.is_some() {
             return;
@@ -24,6 +30,19 @@ impl Talk {
         turn.questions.clear();
         self.talker.stops();
         self.stop_it();
+    }
+
+    /// Stops what is under way, because it has failed.
+    pub(super) fn stop_because(&mut self, failure: StepError) {
+        self.standing.trial = None;
+        if let Some(turn) = &mut self.turn {
+            turn.failure = Some(failure);
+            self.interrupt();
+        } else if let Some(summary) = self.summary.take() {
+            summary.fail(failure);
+            self.standing.may_be_busy = true;
+            self.stop_it();
+        }
     }
 
     /// Tells the program to stop, and ends what its shells are running.
@@ -35,27 +54,34 @@ impl Talk {
         }
     }
 
+    /// Ends what its shells have left running.
+    pub(super) async fn end_shells(&self) {
+        if self.talker.has_shell() {
+            let marker = self.talker.request.marker.clone();
+            let _ = tokio::task::spawn_blocking(move || end_marked(&marker)).await;
+        }
+    }
+
     pub(super) async fn time_up(&mut self) {
         let now = Instant::now();
         if let Some(summary) = self.summary.take_if(|summary| summary.is_due(now)) {
-            summary.finish();
+            self.summarised(summary);
+        }
+        if let Some(trial) = self.standing.trial.take_if(|trial| trial.until <= now) {
+            self.stop_because(trial.trouble.into_error(ID));
         }
         let Some(turn) = &mut self.turn else { return };
         if turn.settling.take_if(|until| *until <= now).is_some() {
             // It may have been the word about the turn before, which comes twice.
-            self.errand(Errand::Look);
+            self.errand(Errand::Look { prompt: self.decoder.prompt().to_owned() });
         } else if turn.interrupted.is_some_and(|until| until <= now) {
             self.give_up().await;
-        } else if let Some(trial) = turn.trouble.take_if(|trial| trial.until <= now) {
-            turn.failure = Some(trial.trouble.into_error(ID));
-            self.interrupt();
         }
     }
 
     /// The program does not stop. If it does not answer at all, it is ended; others on it are then no
     /// worse off than they were.
     async fn give_up(&mut self) {
-        self.may_be_busy = true;
         self.finish(Stop::Interrupted);
         if let Some((server, _)) = &self.server
             && !server.answers().await
@@ -64,9 +90,34 @@ impl Talk {
         }
     }
 
+    /// A prompt was not taken. A server that cannot even be asked how it is, is none: it may have
+    /// ended without our having noticed yet.
+    pub(super) async fn not_sent(&mut self, error: BackendError) {
+        if let (BackendError::Exited { .. }, Some((server, _))) = (&error, &self.server)
+            && server.is_dead().await
+        {
+            server.end().await;
+            return self.lost(error).await;
+        }
+        self.finish(Stop::Failed(error.into()));
+    }
+
+    /// Nothing of what the server may still say is for us.
+    pub(super) fn leave_server(&mut self) {
+        if let Some((server, _)) = self.server.take() {
+            server.leave(&self.session);
+        }
+        while self.news.try_recv().is_ok() {}
+    }
+
     /// The server is gone. A prompt that it has done nothing for is sent again, once, to another.
     pub(super) async fn lost(&mut self, error: BackendError) {
-        self.server = None;
+        self.leave_server();
+        // Whoever watches over its processes may be gone as well.
+        self.end_shells().await;
+        if let Some(summary) = self.summary.take() {
+            summary.fail(error.clone().into());
+        }
         let unheard = self.turn.as_mut().filter(|turn| turn.interrupted.is_none());
         let error = match unheard.and_then(|turn| turn.unheard.take()) {
             Some(body) => match self.awake().await {
@@ -81,6 +132,9 @@ impl Talk {
     /// The turn is over. Its end is the last event.
     pub(super) fn finish(&mut self, stop: Stop) {
         let Some(mut turn) = self.turn.take() else { return };
+        self.standing.trial = None;
+        // What was stopped may not have ended yet, and must not be answered with what comes next.
+        self.standing.may_be_busy |= turn.interrupted.is_some();
         let stop = match (stop, turn.failure.take()) {
             (Stop::Interrupted | Stop::Failed(_), Some(failure)) => Stop::Failed(failure),
             (Stop::Failed(_), None) if turn.interrupted.is_some() => Stop::Interrupted,
@@ -94,15 +148,16 @@ impl Talk {
     /// Leaves the session. When it returns, nothing is left of the turn that was under way.
     pub(super) async fn end(mut self, rests: bool) {
         self.talker.leaves();
-        let was_busy = self.turn.take().is_some() || self.summary.is_some();
+        let was_busy =
+            self.turn.take().is_some() || self.summary.is_some() || self.standing.may_be_busy;
         if let Some((server, errands)) = self.server.take() {
             if was_busy {
                 self.talker.stops();
-                errands.abort_and_wait(INTERRUPTED).await;
+                // What runs is ended at once, also where the program takes its time to stop.
+                tokio::join!(errands.abort_and_wait(INTERRUPTED), self.end_shells());
             }
-            if !rests && self.talker.has_shell() {
-                let marker = self.talker.request.marker.clone();
-                let _ = tokio::task::spawn_blocking(move || end_marked(&marker)).await;
+            if !rests {
+                self.end_shells().await;
             }
             server.leave(&self.session);
         }

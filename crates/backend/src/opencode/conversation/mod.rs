@@ -18,7 +18,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::catalogue::Facts;
-use super::decode::{Decoder, Heard, Verdict, broken_off};
+use super::decode::{Decoder, Heard, Verdict};
+use super::failures::broken_off;
 use super::launch::{NOBODY, PERSONA, Setup};
 use super::server::Lease;
 use super::talker::{News, Talker};
@@ -31,10 +32,13 @@ use crate::{BackendError, OpenRequest, Turn};
 use errands::{Errand, Errands};
 use session::{known, made, servers};
 use summary::Summary;
-use turn::{CurrentTurn, Trial, answered, message_id, nobody_to_ask};
+use turn::{CurrentTurn, Standing, Trial, answered, message_id, nobody_to_ask};
 
 /// How long something may still be said after the program has nothing more to do.
 const SETTLED: Duration = Duration::from_millis(300);
+
+/// How often a turn may be found not to have begun before it counts as over: some ten seconds.
+const LOOKS: u32 = 30;
 
 /// What the holder of a conversation wants.
 pub(super) enum Command {
@@ -61,10 +65,7 @@ pub(super) struct Talk {
     turn: Option<CurrentTurn>,
     outlet: Option<Outlet>,
     summary: Option<Summary>,
-    /// The MCP servers whose tools can be withheld.
-    mcp: Vec<String>,
-    /// Whether the program may still be busy with a turn that is over for us.
-    may_be_busy: bool,
+    standing: Standing,
 }
 
 /// What wakes the task up.
@@ -86,6 +87,7 @@ impl Talk {
     ) -> Result<(mpsc::Sender<Command>, String, Weak<Talker>), BackendError> {
         let server = shared.server(&setup, &request.marker).await?;
         let facts = Facts::of(&server, &request.workspace, &model).await?;
+        server.gate.is_in(&request.workspace).await?;
         let session = match &request.resume {
             Some(id) => {
                 known(&server, id.as_str(), &request.workspace).await?;
@@ -95,7 +97,7 @@ impl Talk {
         };
         let mcp = servers(&server, &request).await;
         let (sender, news) = mpsc::unbounded_channel();
-        let talker = Arc::new(Talker::new(request, sender));
+        let talker = Arc::new(Talker::new(request, mcp, sender));
         server.enter(&session, &talker).await?;
         let (commands, orders) = mpsc::channel(8);
         let mut decoder = Decoder::new(&session);
@@ -113,8 +115,10 @@ impl Talk {
             turn: None,
             outlet: None,
             summary: None,
-            mcp,
-            may_be_busy: talker.request.resume.is_some(),
+            standing: Standing {
+                may_be_busy: talker.request.resume.is_some(),
+                ..Standing::default()
+            },
         };
         talk.settle_in(server);
         tokio::spawn(talk.run());
@@ -168,7 +172,8 @@ impl Talk {
     fn deadline(&self) -> Option<Instant> {
         let turn = self.turn.as_ref().and_then(CurrentTurn::deadline);
         let summary = self.summary.as_ref().and_then(|summary| summary.until);
-        turn.into_iter().chain(summary).min()
+        let trial = self.standing.trial.as_ref().map(|trial| trial.until);
+        turn.into_iter().chain(summary).chain(trial).min()
     }
 
     async fn obey(&mut self, command: Command) {
@@ -178,7 +183,7 @@ impl Talk {
                 let _ = reply.send(sent);
             }
             Command::Answer { id, answer, reply } => {
-                let answered = self.answer(&id, answer);
+                let answered = self.answer(&id, &answer);
                 let _ = reply.send(answered);
             }
             Command::Interrupt { reply } => {
@@ -201,12 +206,10 @@ impl Talk {
         if self.server.as_ref().is_some_and(|(server, _)| server.gone().is_none()) {
             return Ok(());
         }
-        self.server = None;
+        self.leave_server();
         let server = self.shared.server(&self.setup, &self.talker.request.marker).await?;
         known(&server, &self.session, &self.folder()).await?;
         server.enter(&self.session, &self.talker).await?;
-        // What was said of the one before is not about this one.
-        while self.news.try_recv().is_ok() {}
         self.settle_in(server);
         Ok(())
     }
@@ -220,6 +223,7 @@ impl Talk {
             return Err(misused("a turn is under way; wait for its end"));
         }
         self.awake().await?;
+        self.forget_summary();
         let Some((outlet, turn)) = Outlet::open() else {
             return Err(misused("there is no room for the turn's events"));
         };
@@ -231,7 +235,7 @@ impl Talk {
             agent: if request.system_prompt.is_empty() { NOBODY } else { PERSONA },
             model: self.model.clone(),
             system: &request.system_prompt,
-            tools: self.talker.offered(&self.mcp),
+            tools: self.talker.offered(),
             format: request
                 .schema
                 .as_ref()
@@ -242,7 +246,7 @@ impl Talk {
         self.talker.goes_on();
         self.outlet = Some(outlet);
         self.turn = Some(CurrentTurn { unheard: Some(body.clone()), ..CurrentTurn::default() });
-        let is_busy = std::mem::take(&mut self.may_be_busy);
+        let is_busy = std::mem::take(&mut self.standing.may_be_busy);
         self.errand(Errand::Prompt { body, is_busy });
         Ok(turn)
     }
@@ -253,10 +257,9 @@ impl Talk {
         }
     }
 
-    fn answer(&mut self, id: &QuestionId, answer: Answer) -> Result<(), BackendError> {
+    fn answer(&mut self, id: &QuestionId, answer: &Answer) -> Result<(), BackendError> {
         let mut questions = self.turn.iter_mut().flat_map(|turn| turn.questions.iter_mut());
-        let Some(asking) =
-            questions.find_map(|asking| asking.answer(id, &answer).then_some(asking))
+        let Some(asking) = questions.find_map(|asking| asking.answer(id, answer).then_some(asking))
         else {
             return Err(misused(&format!("the question {id} is not open")));
         };
@@ -287,9 +290,7 @@ impl Talk {
     }
 
     async fn move_to(&mut self, server: Lease) -> Result<(), BackendError> {
-        if let Some((old, _)) = self.server.take() {
-            old.leave(&self.session);
-        }
+        self.leave_server();
         server.enter(&self.session, &self.talker).await?;
         self.settle_in(server);
         Ok(())
@@ -305,30 +306,31 @@ impl Talk {
                     self.serve(heard);
                 }
             }
-            News::Resync => self.errand(Errand::Resync),
-            News::Looked { is_idle } => {
+            News::Resync => self.errand(Errand::Resync { since: self.decoder.prompt().to_owned() }),
+            // What is about an earlier turn comes too late.
+            News::Looked { prompt, .. } | News::NotSent { prompt, .. }
+                if prompt != self.decoder.prompt() => {}
+            News::Looked { is_idle: true, .. } if self.waits_for_its_beginning() => {}
+            News::Looked { is_idle, .. } => {
                 if let (true, Verdict::Over(stop)) = (is_idle, self.decoder.verdict(true)) {
                     self.finish(stop);
                 }
             }
-            News::NotSent(error @ BackendError::Exited { .. }) => self.lost(error).await,
-            News::NotSent(error) => self.finish(Stop::Failed(error.into())),
-            News::Summarised(result) => {
-                if let Some(summary) = &mut self.summary {
+            News::NotSent { error, .. } => self.not_sent(error).await,
+            News::Summarised { since, result } => {
+                // One that was given up before may come to its end only now.
+                let is_this = self.standing.unmade.as_ref() == Some(&since);
+                if let Some(summary) = self.summary.as_mut().filter(|_| is_this) {
                     summary.is_made(result, SETTLED);
                 }
             }
             News::Garbled(line) => {
                 let error = BackendError::Garbled { backend: BackendId::from(ID), line };
-                self.server = None;
+                self.leave_server();
+                self.end_shells().await;
                 self.finish(Stop::Failed(error.into()));
             }
-            News::Gone(error) => {
-                if let Some(summary) = self.summary.take() {
-                    summary.fail(error.clone());
-                }
-                self.lost(error).await;
-            }
+            News::Gone(error) => self.lost(error).await,
         }
     }
 
@@ -339,18 +341,11 @@ impl Talk {
             Heard::Asked { request, questions } => self.ask(request, questions),
             Heard::LeaveWanted { request } => self.errand(Errand::Allow { request }),
             Heard::Trouble { trouble, next } => self.trouble(trouble, next),
-            Heard::Answering => {
-                if let Some(turn) = &mut self.turn {
-                    turn.trouble = None;
-                }
-            }
-            Heard::BrokenOff => {
-                if let Some(turn) = &mut self.turn {
-                    turn.failure = Some(broken_off().into());
-                    self.interrupt();
-                }
-            }
+            Heard::Answering => self.standing.trial = None,
+            Heard::BrokenOff => self.stop_because(broken_off().into()),
+            Heard::Busy => self.is_not_idle(),
             Heard::Began => {
+                self.is_not_idle();
                 // It may have been told to stop before it had begun.
                 if self.turn.as_ref().is_some_and(|turn| turn.interrupted.is_some()) {
                     self.stop_it();
@@ -371,10 +366,31 @@ impl Talk {
         }
     }
 
+    /// If it was idle before, that was the end of something else.
+    fn is_not_idle(&mut self) {
+        if let Some(turn) = &mut self.turn {
+            turn.settling = None;
+            turn.has_begun = true;
+        }
+    }
+
+    /// Whether the turn may only not have begun yet: the program takes a prompt before it does
+    /// anything for it, and what it then says to be over is the turn before.
+    fn waits_for_its_beginning(&mut self) -> bool {
+        let has_failed = self.decoder.failure().is_some();
+        let Some(turn) = &mut self.turn else { return false };
+        if turn.has_begun || has_failed || turn.interrupted.is_some() || turn.looks >= LOOKS {
+            return false;
+        }
+        turn.looks += 1;
+        turn.settling = Some(Instant::now() + SETTLED);
+        true
+    }
+
     /// The program has nothing more to do, or says so.
     fn idle(&mut self) {
         if let Some(summary) = self.summary.take_if(|summary| summary.is_done()) {
-            summary.finish();
+            self.summarised(summary);
         }
         let Some(turn) = &mut self.turn else { return };
         match self.decoder.verdict(false) {
@@ -386,19 +402,21 @@ impl Talk {
     /// The program tries again. It may do so for a while from the first time on, unless the next time
     /// is too far away anyhow.
     fn trouble(&mut self, trouble: Trouble, next: i64) {
-        let Some(turn) = &mut self.turn else { return };
+        let is_stopped = self.turn.as_ref().is_some_and(|turn| turn.interrupted.is_some());
+        if is_stopped || !self.is_busy() {
+            return;
+        }
         let now = Instant::now();
         let mut until = now + trouble.kind.patience(self.shared.config.retry_window);
-        if let Some(before) = &turn.trouble {
+        if let Some(before) = &self.standing.trial {
             until = until.min(before.until);
         }
         let wait = next - jiff::Timestamp::now().as_millisecond();
         let next = now + Duration::from_millis(u64::try_from(wait).unwrap_or(0));
         if next > until {
-            turn.failure = Some(trouble.into_error(ID));
-            self.interrupt();
+            self.stop_because(trouble.into_error(ID));
         } else {
-            turn.trouble = Some(Trial { until, trouble });
+            self.standing.trial = Some(Trial { until, trouble });
         }
     }
 

@@ -17,7 +17,7 @@ use crate::opencode::misused;
 pub(super) struct Summary {
     reply: oneshot::Sender<Result<Option<Usage>, StepError>>,
     spent: Option<Usage>,
-    result: Option<Result<(), BackendError>>,
+    result: Option<Result<(), StepError>>,
     /// When it is over, though the program may not have said what it has cost.
     pub(super) until: Option<Instant>,
 }
@@ -36,7 +36,7 @@ impl Summary {
     }
 
     pub(super) fn is_made(&mut self, result: Result<(), BackendError>, settling: Duration) {
-        self.result = Some(result);
+        self.result = Some(result.map_err(StepError::from));
         self.until = Some(Instant::now() + settling);
     }
 
@@ -44,18 +44,23 @@ impl Summary {
         self.result.is_some()
     }
 
+    fn is_in_order(&self) -> bool {
+        self.result.as_ref().is_none_or(Result::is_ok)
+    }
+
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.until.is_some_and(|until| until <= now)
     }
 
-    pub(super) fn fail(mut self, error: BackendError) {
-        self.result = Some(Err(error));
-        self.finish();
+    pub(super) fn fail(self, error: StepError) {
+        let _ = self.reply.send(Err(error));
     }
 
-    pub(super) fn finish(self) {
+    /// It is over. The program says that a summary is made even where it is not.
+    fn finish(self, failure: Option<StepError>) {
         let made = self.result.unwrap_or(Ok(()));
-        let _ = self.reply.send(made.map(|()| self.spent).map_err(StepError::from));
+        let made = made.and_then(|()| failure.map_or(Ok(self.spent), Err));
+        let _ = self.reply.send(made);
     }
 }
 
@@ -73,10 +78,29 @@ impl Talk {
             let _ = reply.send(Err(error.into()));
             return;
         }
-        self.decoder.begin_turn(message_id());
+        self.forget_summary();
+        let since = message_id();
+        self.standing.unmade = Some(since.clone());
+        self.decoder.begin_turn(since.clone());
         self.summary = Some(Summary::new(reply));
         let model = &self.model;
         let body = json!({ "providerID": model.provider, "modelID": model.name });
-        self.errand(Errand::Summarise { body });
+        self.errand(Errand::Summarise { since, body });
+    }
+    /// The summary is over.
+    pub(super) fn summarised(&mut self, summary: Summary) {
+        let failure = self.decoder.failure();
+        if failure.is_none() && summary.is_in_order() {
+            self.standing.unmade = None;
+        }
+        summary.finish(failure);
+    }
+
+    /// What was not made the program would make before it looks at the next prompt, and then not look
+    /// at that.
+    pub(super) fn forget_summary(&mut self) {
+        if let Some(since) = self.standing.unmade.take() {
+            self.errand(Errand::Forget { since });
+        }
     }
 }

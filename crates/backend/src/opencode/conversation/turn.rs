@@ -20,12 +20,25 @@ pub(super) struct CurrentTurn {
     pub(super) interrupted: Option<Instant>,
     /// What to report in place of the interruption.
     pub(super) failure: Option<StepError>,
-    /// Why the program tries again, when it does.
-    pub(super) trouble: Option<Trial>,
     /// The prompt, until anything has been heard since.
     pub(super) unheard: Option<Value>,
     /// When it is over, if nothing more is said.
     pub(super) settling: Option<Instant>,
+    /// Whether the program was heard to do something for it.
+    pub(super) has_begun: bool,
+    /// How often it was looked at before that.
+    pub(super) looks: u32,
+}
+
+/// How the program stands.
+#[derive(Default)]
+pub(super) struct Standing {
+    /// Why it tries again, when it does.
+    pub(super) trial: Option<Trial>,
+    /// Since when a summary is wanted that was not made.
+    pub(super) unmade: Option<String>,
+    /// Whether it may still be busy with a turn that is over for us.
+    pub(super) may_be_busy: bool,
 }
 
 /// The program tries again and again.
@@ -37,8 +50,7 @@ pub(super) struct Trial {
 
 impl CurrentTurn {
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let trial = self.trouble.as_ref().map(|trial| trial.until);
-        [self.settling, self.interrupted.or(trial)].into_iter().flatten().min()
+        self.settling.into_iter().chain(self.interrupted).min()
     }
 
     pub(super) fn knows(&self, request: &str) -> bool {

@@ -3,9 +3,10 @@
 
 use std::path::Path;
 
-use atomic_testing::model::{Action, Reply, Script, Turn};
-use serde_json::json;
+use atomic_testing::model::{Reply, Script, Turn};
 use toml::{Table, Value};
+
+use super::program::Program;
 
 /// What each agent is told to be, in words that no other agent is told.
 const PERSONAS: [(&str, &str); 3] = [
@@ -14,14 +15,14 @@ const PERSONAS: [(&str, &str); 3] = [
     ("reviewer", "You review"),
 ];
 
-pub(super) fn script() -> Script {
+pub(super) fn script(program: Program) -> Script {
     let text = include_str!("../../../demo/script.toml");
     let demo: Table = text.parse().unwrap();
-    let turns = demo["turn"].as_array().unwrap().iter().map(turn);
+    let turns = demo["turn"].as_array().unwrap().iter().map(|demo| turn(program, demo));
     turns.fold(Script::new(), Script::with)
 }
 
-fn turn(demo: &Value) -> Turn {
+fn turn(program: Program, demo: &Value) -> Turn {
     let list = |key: &str| -> Vec<String> {
         let found = demo.get(key).and_then(Value::as_array).into_iter().flatten();
         found.map(|text| text.as_str().unwrap().to_owned()).collect()
@@ -34,30 +35,27 @@ fn turn(demo: &Value) -> Turn {
         absent: list("absent"),
         ..Turn::default()
     };
-    demo["do"].as_array().unwrap().iter().flat_map(replies).fold(turn, Turn::reply)
+    let actions = demo["do"].as_array().unwrap().iter();
+    actions.flat_map(|action| replies(program, action)).fold(turn, Turn::reply)
 }
 
-fn replies(action: &Value) -> Vec<Reply> {
+fn replies(program: Program, action: &Value) -> Vec<Reply> {
     if let Some(write) = action.get("write") {
-        return written(write);
+        return written(program, write);
     }
     if let Some(command) = action.get("run") {
-        return vec![Reply::call("Bash", json!({ "command": command.as_str().unwrap() }))];
+        return vec![program.runs(command.as_str().unwrap())];
     }
     match action.get("say").and_then(Value::as_str) {
         // A text without a call would end the turn, so only the last is one.
         Some(text) if text.contains("```json") => vec![Reply::say(text)],
-        Some(text) => vec![Reply::say(text).and(look_around())],
+        Some(text) => vec![Reply::say(text).and(program.shell("git status --short"))],
         None => vec![],
     }
 }
 
-fn look_around() -> Action {
-    Action::Call { tool: "Bash".to_owned(), input: json!({ "command": "git status --short" }) }
-}
-
 /// The program overwrites only what it has read. What is changed afterwards, it edits.
-fn written(write: &Value) -> Vec<Reply> {
+fn written(program: Program, write: &Value) -> Vec<Reply> {
     let path = write["path"].as_str().unwrap();
     let text = match write.get("from").and_then(Value::as_str) {
         Some(from) => {
@@ -66,14 +64,11 @@ fn written(write: &Value) -> Vec<Reply> {
         }
         None => write["text"].as_str().unwrap().to_owned(),
     };
-    let read = Reply::call("Read", json!({ "file_path": path }));
+    let read = program.reads(path);
     if path != "README.md" {
-        let write = Reply::call("Write", json!({ "file_path": path, "content": text }));
-        return vec![read, write];
+        return vec![read, program.writes(path, &text)];
     }
     let (first, rest) = text.split_once('\n').unwrap();
-    let draft = format!("# Draft\n{rest}");
-    let write = Reply::call("Write", json!({ "file_path": path, "content": draft }));
-    let edit = json!({ "file_path": path, "old_string": "# Draft", "new_string": first });
-    vec![read, write, Reply::call("Edit", edit)]
+    let write = program.writes(path, &format!("# Draft\n{rest}"));
+    vec![read, write, program.edits(path, "# Draft", first)]
 }

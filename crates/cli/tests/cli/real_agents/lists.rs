@@ -10,7 +10,7 @@ use super::Stand;
 use crate::env::ran;
 
 /// A server of MCP without tools, which leaves a trace when it is started.
-const SERVER: &str = r#"
+pub(super) const SERVER: &str = r#"
 echo ran >> "$0"
 while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')

@@ -6,6 +6,7 @@
 //! program, `--agents` only turns of real agent programs.
 
 mod branches;
+mod direct;
 mod disk;
 mod double;
 mod drive;
@@ -17,9 +18,11 @@ mod measure;
 mod memory;
 mod overhead;
 mod peer;
+mod processes;
 mod registry;
 mod run;
 mod startup;
+mod turns;
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
@@ -46,6 +49,11 @@ impl Scale {
     /// A size, at this scale.
     fn shrunk(self, size: usize) -> usize {
         (size / self.shrink).max(size.min(10))
+    }
+
+    /// How often something slow is done.
+    fn few(self, times: usize) -> usize {
+        (times / self.shrink).max(1)
     }
 }
 
@@ -82,7 +90,7 @@ fn main() -> ExitCode {
         return exit(registry::measure(scale).and_then(|()| startup::measure(scale)));
     }
     if has("--agents") {
-        return exit(overhead::measure(scale));
+        return exit(agents(scale));
     }
     exit(measure_all(scale, has("--peer")))
 }
@@ -109,7 +117,13 @@ fn measure_all(scale: Scale, with_peer: bool) -> Result<(), String> {
     run::measure(scale)?;
     registry::measure(scale)?;
     startup::measure(scale)?;
-    overhead::measure(scale)
+    agents(scale)
+}
+
+/// Turns of real agent programs.
+fn agents(scale: Scale) -> Result<(), String> {
+    overhead::measure(scale)?;
+    turns::measure(scale)
 }
 
 /// Measures one row of a table in a process of its own, so that its memory is its own.

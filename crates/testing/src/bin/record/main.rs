@@ -1,10 +1,11 @@
 //! Records what real agent programs say, for the tests of those who read it.
 //!
-//! `record claude <folder>` plays small scenarios with every pinned version of the program and a
+//! `record <program> <folder>` plays small scenarios with every pinned version of the program and a
 //! scripted model, and writes each to `<folder>/<version>/<scenario>.jsonl`: a line about the
 //! recording, then the program's lines, without what is different each time.
 
 mod normalise;
+mod opencode;
 mod scenarios;
 
 use std::fs;
@@ -17,22 +18,21 @@ use atomic_testing::agents::{CLAUDE, OLDER_CLAUDE};
 use scenarios::{Played, SCENARIOS};
 use serde_json::json;
 
-const USAGE: &str = "usage: record claude <folder>";
+const USAGE: &str = "usage: record claude|opencode <folder>";
 
 fn main() -> ExitCode {
     if let Some(code) = guard::run_if_asked() {
         return code;
     }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let folder = match arguments.as_slice() {
-        [program, folder] if program == "claude" => PathBuf::from(folder),
-        _ => {
-            let _ = writeln!(io::stderr(), "{USAGE}");
-            return ExitCode::from(2);
-        }
+    let [program, folder] = arguments.as_slice() else { return misused() };
+    let folder = PathBuf::from(folder);
+    let runtime = tokio::runtime::Runtime::new();
+    let recorded = match program.as_str() {
+        "claude" => runtime.and_then(|runtime| runtime.block_on(record(&folder))),
+        "opencode" => runtime.and_then(|runtime| runtime.block_on(opencode::record(&folder))),
+        _ => return misused(),
     };
-    let recorded = tokio::runtime::Runtime::new()
-        .and_then(|runtime| runtime.block_on(async { record(&folder).await }));
     match recorded {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -40,6 +40,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn misused() -> ExitCode {
+    let _ = writeln!(io::stderr(), "{USAGE}");
+    ExitCode::from(2)
 }
 
 async fn record(folder: &Path) -> io::Result<()> {

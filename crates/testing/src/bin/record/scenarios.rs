@@ -28,7 +28,7 @@ pub(crate) const SCENARIOS: [&str; 9] = [
 ];
 
 /// What the model says last.
-const DONE: &str = "Done.";
+pub(crate) const DONE: &str = "Done.";
 
 /// A scenario that was played.
 pub(crate) struct Played {
@@ -87,7 +87,7 @@ fn overheard(folder: &Path, program: &Path, kept: &Path) -> io::Result<PathBuf> 
     Ok(overheard)
 }
 
-fn request(scenario: &str, workspace: PathBuf) -> OpenRequest {
+pub(crate) fn request(scenario: &str, workspace: PathBuf) -> OpenRequest {
     let scout = Persona {
         name: "scout".to_owned(),
         description: "Looks around".to_owned(),
@@ -109,7 +109,7 @@ fn request(scenario: &str, workspace: PathBuf) -> OpenRequest {
     }
 }
 
-async fn act(scenario: &str, conversation: &dyn Conversation) -> Result<(), StepError> {
+pub(crate) async fn act(scenario: &str, conversation: &dyn Conversation) -> Result<(), StepError> {
     if scenario == "compaction" {
         for prompt in ["one", "two", "three"] {
             listen(scenario, conversation, prompt).await?;
@@ -167,7 +167,7 @@ fn script(scenario: &str) -> Script {
     Script::new().with(helper).with(compact).with(turn.reply(counted(Reply::say(DONE))))
 }
 
-fn question() -> Value {
+pub(crate) fn question() -> Value {
     let options = ["Red", "Blue"].map(|label| json!({ "label": label, "description": label }));
     json!({ "questions": [{
         "question": "Which colour?",
@@ -178,7 +178,7 @@ fn question() -> Value {
 }
 
 /// With a usage that does not depend on how long the paths of this machine are.
-fn counted(reply: Reply) -> Reply {
+pub(crate) fn counted(reply: Reply) -> Reply {
     let usage =
         Usage { input: Some(100), output: Some(10), cache_read: Some(0), cache_write: Some(0) };
     Reply { usage, ..reply }

@@ -7,6 +7,11 @@ mod claude_life;
 mod claude_words;
 mod copilot;
 mod opencode;
+mod opencode_chaos;
+mod opencode_guards;
+mod opencode_isolation;
+mod opencode_resync;
+mod opencode_stand;
 mod scripts;
 mod stand;
 

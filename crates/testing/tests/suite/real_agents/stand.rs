@@ -160,7 +160,7 @@ impl Stand {
 }
 
 /// Looks again and again: neither processes nor files tell us when they come and go.
-async fn until(what: &str, is_so: impl Fn() -> bool) {
+pub(super) async fn until(what: &str, is_so: impl Fn() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}");
