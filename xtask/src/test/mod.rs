@@ -73,6 +73,10 @@ pub(crate) fn versions(program: &str) -> impl Iterator<Item = &'static str> {
     agents::versions(program)
 }
 
+/// Where proptest's cases come from. The same ones each time, so that a change is judged by itself
+/// and not by luck; whoever looks for more sets it.
+const PROPTEST_SEED: &str = "PROPTEST_RNG_SEED";
+
 /// What suites are run with.
 struct Run {
     metadata: Metadata,
@@ -148,6 +152,9 @@ impl Run {
         command.args(arguments).env(backends::VARIABLE, backends::folder(&self.metadata));
         if let Ok(folder) = &self.agents {
             command.env(agents::VARIABLE, folder);
+        }
+        if std::env::var_os(PROPTEST_SEED).is_none() {
+            command.env(PROPTEST_SEED, "1");
         }
         log.run(command)
     }

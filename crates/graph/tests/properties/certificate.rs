@@ -25,7 +25,7 @@ use crate::world::World;
 #[test]
 fn no_run_launches_more_than_its_certificate_says() {
     let bounded = AtomicU32::new(0);
-    seeds::all(&seeds::seeds(500, 50), |seed| {
+    seeds::all(&seeds::seeds(600), |seed| {
         let mut dice = Dice::new(seed);
         let style = Style { depth: dice.below(4) as u32, ..Style::WILD };
         let scene = Scene::random(&mut dice, style);

@@ -22,7 +22,7 @@ const REVIVALS: u32 = 3;
 /// and restored; the run ends; what was done is not done again; the books always balance.
 #[test]
 fn every_run_ends_and_keeps_what_it_promises() {
-    let coverage = seeds::all(&seeds::seeds(1_500, 150), wild_run);
+    let coverage = seeds::all(&seeds::seeds(1_700), wild_run);
     eprintln!("{}", coverage.show());
     eprintln!(
         "{} inputs, {} completed, {} failed",
@@ -259,7 +259,7 @@ fn outputs_are_in_order(run: &Run) {
 /// what is started nor the end.
 #[test]
 fn the_order_of_answers_does_not_matter() {
-    seeds::all(&seeds::seeds(500, 50), |seed| {
+    seeds::all(&seeds::seeds(600), |seed| {
         let mut dice = Dice::new(seed);
         let fans = dice.chance(60);
         let style =
@@ -315,7 +315,7 @@ fn forget_order(value: &mut Value) {
 /// In a run without failures every step changes the state, once.
 #[test]
 fn nothing_is_lost_where_nothing_fails() {
-    seeds::all(&seeds::seeds(500, 50), |seed| {
+    seeds::all(&seeds::seeds(600), |seed| {
         let mut dice = Dice::new(seed);
         let style = Style {
             depth: dice.below(4) as u32,

@@ -202,8 +202,12 @@ impl World {
                 list.into()
             }
             "input" | "output" | "merge" | "retry" | "on_error" if nonsense => json!([1]),
+            // Where nothing breaks, what goes in has all that is gone through inside.
             "input" => dice.pick(&[
-                json!({"made": []}),
+                match self.breaking {
+                    0 => json!({"made": [], "list": [], "tasks": []}),
+                    _ => json!({"made": []}),
+                },
                 json!({"made": [], "n": 3, "list": [1, 2], "tasks": []}),
             ]),
             "output" | "merge" => dice.pick(&[
