@@ -8,10 +8,11 @@ use std::time::Duration;
 use atomic_backend::Backend;
 use atomic_backend::claude::{ClaudeBackend, ClaudeConfig};
 use atomic_backend::guard::Guard;
+use atomic_backend::copilot::{CopilotBackend, CopilotConfig};
 use atomic_backend::opencode::{OpenCodeBackend, OpenCodeConfig};
 use atomic_backend::script::{Script, ScriptBackend};
 use atomic_registry::settings::BACKEND;
-use atomic_registry::{AgentProgram, Registry, agent_program, usable_programs};
+use atomic_registry::{AGENT_PROGRAMS, AgentProgram, Registry, agent_program};
 use atomic_runner::{Clock, OtherBackends, Settings, Stage};
 use atomic_session::{Disk, RealDisk};
 
@@ -77,8 +78,8 @@ fn others(settings: &Settings, programs: SearchPath, guard: &Guard) -> OtherBack
 }
 
 /// Makes a backend. This is where one begins to exist: another one is an arm here and
-/// `is_backend` in [`atomic_registry::AGENT_PROGRAMS`], which everything else follows. The oldest
-/// version that works is told to `doctor` in its `programs.rs`.
+/// a row in [`AGENT_PROGRAMS`], which everything else follows. The oldest version that works is told
+/// to `doctor` in its `programs.rs`.
 fn backend_by_name(
     name: &str,
     settings: &Settings,
@@ -108,6 +109,14 @@ fn backend_by_name(
             };
             Ok(Arc::new(OpenCodeBackend::new(config, guard.clone())))
         }
+        ("copilot", _) => {
+            let config = CopilotConfig {
+                program: program(programs, "copilot")?,
+                retry_window: Duration::from_secs(settings.program.retry_window_secs),
+                env: vec![],
+            };
+            Ok(Arc::new(CopilotBackend::new(config, guard.clone())))
+        }
         ("script", Some(path)) if path == Path::new(demo::EMBEDDED) => {
             Ok(Arc::new(ScriptBackend::new(demo::script()?, guard.clone())))
         }
@@ -127,10 +136,10 @@ fn backend_by_name(
 
 /// The first agent program that is installed.
 fn first_installed(programs: &SearchPath) -> Result<&'static AgentProgram, Failure> {
-    let mut usable = usable_programs();
-    usable.find(|agent| programs.find(agent.name).path.is_some()).ok_or_else(|| {
+    let installed = AGENT_PROGRAMS.iter().find(|agent| programs.find(agent.name).path.is_some());
+    installed.ok_or_else(|| {
         let installs: Vec<String> =
-            usable_programs().map(|agent| format!("  {}", agent.install)).collect();
+            AGENT_PROGRAMS.iter().map(|agent| format!("  {}", agent.install)).collect();
         Failure::Failed(format!(
             "no agent program is installed. Install one:\n{}\nor see a run without any: atomic demo",
             installs.join("\n")

@@ -59,9 +59,16 @@ impl Model {
     pub fn on(&self, backend: &str, provider: Provider) -> Option<&str> {
         match self.family {
             Some(Family::Inherit) => None,
+            // Elsewhere than in its terminal, Copilot's models go by titles: `GPT-5 (copilot)`.
+            _ if backend == Provider::Copilot.name() && self.raw.contains(' ') => None,
             _ if backend == provider.name() => Some(&self.raw),
-            // Its models are called `provider/model`; which of them is meant by a family, nobody
-            // knows.
+            // Which of their models is meant by a family, nobody knows; those of OpenCode are called
+            // `provider/model`.
+            _ if backend == Provider::Copilot.name() => {
+                let is_family = |family: Family| self.raw.eq_ignore_ascii_case(family.name());
+                let is_whole = provider == Provider::Atomic && !self.family.is_some_and(is_family);
+                is_whole.then_some(self.raw.as_str())
+            }
             _ if backend == Provider::OpenCode.name() => {
                 let is_whole = provider == Provider::Atomic && self.raw.contains('/');
                 is_whole.then_some(self.raw.as_str())

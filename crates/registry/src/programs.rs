@@ -4,16 +4,14 @@
 /// A program that works for us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgentProgram {
-    /// What it is called, as a program and in settings.
+    /// What it is called, as a program and in settings. The front end makes the backend of this name.
     pub name: &'static str,
     /// What its makers call it.
     pub title: &'static str,
     /// The command that installs it.
     pub install: &'static str,
-    /// Whether this version can drive it. The front end makes the backend of this name.
-    pub is_backend: bool,
-    /// Where it finds the MCP servers of a project, where that is known.
-    pub servers: Option<ServersFile>,
+    /// Where the MCP servers of a project are declared for it.
+    pub servers: ServersFile,
 }
 
 /// The file in a project in which its MCP servers are declared.
@@ -31,22 +29,19 @@ pub const AGENT_PROGRAMS: [AgentProgram; 3] = [
         name: "claude",
         title: "Claude Code",
         install: "npm install -g @anthropic-ai/claude-code",
-        is_backend: true,
-        servers: Some(ServersFile { file: ".mcp.json", key: "mcpServers" }),
+        servers: ServersFile { file: ".mcp.json", key: "mcpServers" },
     },
     AgentProgram {
         name: "opencode",
         title: "OpenCode",
         install: "npm install -g opencode-ai",
-        is_backend: true,
-        servers: Some(ServersFile { file: "opencode.json", key: "mcp" }),
+        servers: ServersFile { file: "opencode.json", key: "mcp" },
     },
     AgentProgram {
         name: "copilot",
         title: "GitHub Copilot",
         install: "npm install -g @github/copilot",
-        is_backend: false,
-        servers: None,
+        servers: ServersFile { file: ".mcp.json", key: "mcpServers" },
     },
 ];
 
@@ -54,36 +49,18 @@ pub const AGENT_PROGRAMS: [AgentProgram; 3] = [
 const SCRIPT: (&str, &str) = ("script", "Plays canned turns from a file: no model, no account");
 
 /// What can be chosen as a backend, each with what it is.
-pub(crate) const BACKENDS: [(&str, &str); usable() + 1] = backends();
-
-/// The agent programs that this version can drive, in the order in which they are looked for.
-pub fn usable_programs() -> impl Iterator<Item = &'static AgentProgram> + Clone {
-    AGENT_PROGRAMS.iter().filter(|program| program.is_backend)
-}
+pub(crate) const BACKENDS: [(&str, &str); AGENT_PROGRAMS.len() + 1] = backends();
 
 /// The agent program of this name.
 pub fn agent_program(name: &str) -> Option<&'static AgentProgram> {
     AGENT_PROGRAMS.iter().find(|program| program.name == name)
 }
 
-const fn usable() -> usize {
-    let (mut index, mut count) = (0, 0);
+const fn backends() -> [(&'static str, &'static str); AGENT_PROGRAMS.len() + 1] {
+    let mut backends = [SCRIPT; AGENT_PROGRAMS.len() + 1];
+    let mut index = 0;
     while index < AGENT_PROGRAMS.len() {
-        count += AGENT_PROGRAMS[index].is_backend as usize;
-        index += 1;
-    }
-    count
-}
-
-const fn backends() -> [(&'static str, &'static str); usable() + 1] {
-    let mut backends = [SCRIPT; usable() + 1];
-    let (mut index, mut count) = (0, 0);
-    while index < AGENT_PROGRAMS.len() {
-        let AgentProgram { name, title, is_backend, .. } = AGENT_PROGRAMS[index];
-        if is_backend {
-            backends[count] = (name, title);
-            count += 1;
-        }
+        backends[index] = (AGENT_PROGRAMS[index].name, AGENT_PROGRAMS[index].title);
         index += 1;
     }
     backends

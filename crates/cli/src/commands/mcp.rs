@@ -51,7 +51,7 @@ fn row(ServerState { name, status, error }: &ServerState) -> [String; 3] {
 /// Why there is nothing, or not all that one may look for.
 fn remark(here: &Here, is_empty: bool) -> Option<String> {
     let backend = here.backend.id();
-    let Some(place) = agent_program(backend.as_str()).and_then(|program| program.servers) else {
+    let Some(place) = agent_program(backend.as_str()).map(|program| program.servers) else {
         return is_empty.then(|| format!("{backend} has no MCP servers."));
     };
     let ServersFile { file, key } = place;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use atomic_backend::claude;
 use atomic_registry::settings::{BACKEND, SANDBOX, SCRIPT, TRUST};
-use atomic_registry::{AgentProgram, ServersFile, agent_program, usable_programs};
+use atomic_registry::{AGENT_PROGRAMS, AgentProgram, ServersFile, agent_program};
 
 use super::{Known, Remark, Severity};
 use crate::{settings, stage};
@@ -30,7 +30,7 @@ fn is_installed(known: &Known, program: &AgentProgram) -> bool {
 }
 
 fn first_installed(known: &Known) -> Option<&'static AgentProgram> {
-    usable_programs().find(|program| is_installed(known, program))
+    AGENT_PROGRAMS.iter().find(|program| is_installed(known, program))
 }
 
 /// Who has chosen.
@@ -47,10 +47,10 @@ fn without_a_program(known: &Known, chosen: Option<&str>) -> Remark {
     if let Some(name) = chosen {
         return Remark::fine(format!("{name} would be used: {}", why(known)));
     }
-    let probes = usable_programs().filter_map(|program| known.probes.of(program.name));
+    let probes = AGENT_PROGRAMS.iter().filter_map(|program| known.probes.of(program.name));
     let is_in_project = probes.into_iter().any(|probe| !probe.located.in_project.is_empty());
     let place = if is_in_project { " outside the project" } else { "" };
-    let names: Vec<&str> = usable_programs().map(|program| program.name).collect();
+    let names: Vec<&str> = AGENT_PROGRAMS.iter().map(|program| program.name).collect();
     let text = format!("there is no agent program{place} that can be used: {}", names.join(", "));
     let remedy = "install one of them; until then, `atomic demo` shows a run without any";
     Remark::new(Severity::Warning, text, remedy)
@@ -71,7 +71,7 @@ fn root(program: &AgentProgram, known: &Known) -> Option<Remark> {
 
 /// MCP servers of a project that is not trusted.
 fn servers(program: &AgentProgram, known: &Known) -> Option<Remark> {
-    let ServersFile { file, key } = program.servers?;
+    let ServersFile { file, key } = program.servers;
     let is_trusted = known.values.switch(&TRUST).unwrap_or(false);
     if is_trusted || !mentions(&known.catalog.project.join(file), key) {
         return None;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use atomic_backend::guard::{Finished, Guard, Job};
-use atomic_backend::{claude, opencode};
+use atomic_backend::{claude, copilot, opencode};
 use atomic_registry::{AGENT_PROGRAMS, AgentProgram};
 use tokio::task::JoinSet;
 
@@ -169,12 +169,7 @@ pub(super) fn look(known: &Known) -> Vec<Remark> {
 
 /// Adds to what is said about an agent program whether it can be used.
 fn judge(remark: &mut Remark, agent: &AgentProgram, probe: &Probe) {
-    if !agent.is_backend {
-        // Nobody needs it, so nothing is wrong with it and nothing has to be done.
-        remark.severity = Severity::Note;
-        remark.text.push_str("; this version of atomic does not drive it");
-        remark.remedy.clear();
-    } else if let Some(Answer::Version(version)) = &probe.answer
+    if let Some(Answer::Version(version)) = &probe.answer
         && let Some(needed) = needed_instead_of(agent.name, version)
     {
         remark.severity = Severity::Warning;
@@ -187,6 +182,7 @@ fn judge(remark: &mut Remark, agent: &AgentProgram, probe: &Probe) {
 fn needed_instead_of(name: &str, version: &str) -> Option<String> {
     match name {
         "claude" => claude::needed_instead_of(version),
+        "copilot" => copilot::needed_instead_of(version),
         "opencode" => opencode::needed_instead_of(version),
         _ => None,
     }
