@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use atomic_event::{Stop, TurnEvent};
+use atomic_event::{StepError, Stop, TurnEvent};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -87,6 +87,16 @@ pub(crate) async fn tell(outlet: &mut Option<Outlet>) {
         && let Err(mpsc::error::TrySendError::Full(event)) = open.events.try_send(event)
     {
         open.waiting.push_front(event);
+    }
+}
+
+/// The end of a turn as it is told: in place of an interruption of ours, why we did so; and whatever
+/// an interrupted turn fails with is its interruption.
+pub(crate) fn told_end(stop: Stop, failure: Option<StepError>, was_interrupted: bool) -> Stop {
+    match (stop, failure) {
+        (Stop::Interrupted | Stop::Failed(_), Some(failure)) => Stop::Failed(failure),
+        (Stop::Failed(_), None) if was_interrupted => Stop::Interrupted,
+        (stop, _) => stop,
     }
 }
 

@@ -4,13 +4,16 @@
 
 use std::collections::BTreeMap;
 
-use atomic_event::{Helper, HelperState, Report, Stop, ToolCall, ToolUse, TurnEvent, Usage, Wait};
+use atomic_event::{
+    Helper, HelperState, Question, Report, Stop, ToolCall, ToolUse, TurnEvent, Usage, Wait,
+};
 use serde_json::Value;
 
 use super::ID;
+use super::talker::{QUESTION, QUESTIONS};
 use super::wire::{About, Event};
 use crate::trouble::{self, Kind, Trouble};
-use crate::words::{shorten, summary, tool_name};
+use crate::words::{questions, shorten, summary, tool_name};
 
 /// What an event comes to.
 #[derive(Debug, PartialEq)]
@@ -23,6 +26,10 @@ pub(super) enum Heard {
     Trouble(Trouble),
     /// A part of an answer is whole: whatever trouble there was is over.
     Answering,
+    /// Questions by our own tool; they are answered under the request.
+    Asked { request: String, questions: Vec<Question> },
+    /// The prompt is taken.
+    Taken,
     /// The model is being asked.
     Began,
     /// The turn is over.
@@ -30,7 +37,7 @@ pub(super) enum Heard {
 }
 
 /// Tools that are told of in words of their own, or that do nothing anybody wants to know.
-const OWN_WORDS: [&str; 3] = ["task", "ask_user", "report_intent"];
+const OWN_WORDS: [&str; 4] = ["task", QUESTION, QUESTIONS, "report_intent"];
 
 /// Reads the events of one session.
 #[derive(Debug, Default)]
@@ -62,7 +69,12 @@ impl Decoder {
     pub(super) fn event(&mut self, event: &Event) -> Vec<Heard> {
         let (about, by) = (&event.about, event.agent.as_deref());
         match event.kind {
+            "user.message" if by.is_none() => vec![Heard::Taken],
             "assistant.turn_start" if by.is_none() => vec![Heard::Began],
+            "external_tool.requested" if about.tool_name == QUESTIONS => vec![Heard::Asked {
+                request: about.request_id.clone(),
+                questions: questions(&about.arguments),
+            }],
             "assistant.message_delta" if by.is_none() => {
                 self.came_in_pieces = true;
                 piece(about, |text| TurnEvent::Typed { text })

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::talker::{QUESTION, as_known_here};
+use super::talker::{QUESTION, QUESTIONS, as_known_here};
 use crate::{Inherit, OpenRequest, Persona, ToolRules};
 
 /// The tools an agent can have.
@@ -79,8 +79,11 @@ pub(super) fn session(
         "enableConfigDiscovery": request.inherit != Inherit::None,
         "skipCustomInstructions": request.inherit == Inherit::None,
         "includeSubAgentStreamingEvents": false,
-        "customAgents": request.helpers.iter().map(helper).collect::<Vec<_>>(),
+        "customAgents": helpers(request),
     });
+    if request.questions {
+        session["tools"] = json!([asking()]);
+    }
     if request.inherit != Inherit::None {
         session["mcpServers"] = Value::Object(servers(&request.workspace));
     }
@@ -94,7 +97,9 @@ pub(super) fn session(
         session["systemMessage"] = json!({ "mode": "replace", "content": request.system_prompt });
     }
     if let Some(mut offered) = offered(&request.tools) {
-        offered.extend(request.questions.then(|| QUESTION.to_owned()));
+        if request.questions {
+            offered.extend([QUESTION, QUESTIONS].map(str::to_owned));
+        }
         session["availableTools"] = json!(offered);
     }
     let excluded = withheld(&request.tools);
@@ -134,6 +139,54 @@ fn withheld(rules: &ToolRules) -> Vec<String> {
     let rules = as_known_here(rules);
     let whole = rules.without.into_iter().filter(|rule| rule.uses.is_none());
     whole.map(|rule| rule.tool).collect()
+}
+
+/// Our tool for questions.
+fn asking() -> Value {
+    let text = |about: &str| json!({ "type": "string", "description": about });
+    let option = json!({
+        "type": "object",
+        "properties": {
+            "label": text("The answer, in a few words"),
+            "description": text("What it means or leads to"),
+        },
+        "required": ["label"],
+    });
+    let question = json!({
+        "type": "object",
+        "properties": {
+            "question": text("The whole question, to be understood without anything else"),
+            "header": text("What it is about, in one or two words"),
+            "options": { "type": "array", "items": option, "description": "Answers to choose from" },
+            "multiSelect": {
+                "type": "boolean",
+                "description": "Whether several of the options can be chosen",
+            },
+        },
+        "required": ["question"],
+    });
+    json!({
+        "name": QUESTIONS,
+        "description": "Asks the user one question or several, each with options to choose from, and \
+                        waits for the answers. The user can always answer in other words. For what \
+                        only the user can decide.",
+        "parameters": {
+            "type": "object",
+            "properties": { "questions": { "type": "array", "items": question, "minItems": 1 } },
+            "required": ["questions"],
+        },
+        "skipPermission": true,
+        "defer": "never",
+    })
+}
+
+fn helpers(request: &OpenRequest) -> Vec<Value> {
+    let mut helpers: Vec<Value> = request.helpers.iter().map(helper).collect();
+    if request.questions {
+        let lists = helpers.iter_mut().filter_map(|helper| helper.get_mut("tools")?.as_array_mut());
+        lists.for_each(|tools| tools.push(json!(QUESTIONS)));
+    }
+    helpers
 }
 
 fn helper(persona: &Persona) -> Value {

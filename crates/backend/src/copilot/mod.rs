@@ -13,22 +13,21 @@ mod talker;
 mod wire;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
-use atomic_event::{Answer, BackendId, ConversationId, QuestionId, StepError, Usage};
+use atomic_event::BackendId;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use crate::guard::Guard;
+use crate::serving::Lease;
 use crate::version::Version;
 use crate::{
     Backend, BackendError, BoxFuture, Conversation, ModelOffer, OpenRequest, Place, ServerState,
-    Turn,
 };
-use conversation::{Command, Talk};
-use server::{Lease, Server};
-use talker::Talker;
+use conversation::Talk;
+use server::Server;
 
 /// The name of this backend, in every output.
 const ID: &str = "copilot";
@@ -41,6 +40,10 @@ const PROTOCOL: u64 = 3;
 
 /// How long an answer may take that needs no model.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long MCP servers may take to come up, and how often that is looked at.
+const COMING_UP: Duration = Duration::from_secs(10);
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// The oldest version that works, when this one is older still.
 pub fn needed_instead_of(version: &str) -> Option<String> {
@@ -78,11 +81,6 @@ impl CopilotBackend {
         let server = tokio::sync::Mutex::default();
         Self { shared: Arc::new(Shared { config, guard, server }) }
     }
-
-    async fn begin(&self, request: OpenRequest) -> Result<CopilotConversation, BackendError> {
-        let (commands, id, talker) = Talk::start(Arc::clone(&self.shared), request).await?;
-        Ok(CopilotConversation { id: ConversationId::from(id), commands, talker })
-    }
 }
 
 impl Shared {
@@ -94,9 +92,9 @@ impl Shared {
     }
 
     /// The program; the one that runs, or a new one.
-    async fn server(&self, marker: &str) -> Result<Lease, BackendError> {
+    async fn server(&self, marker: &str) -> Result<Lease<Server>, BackendError> {
         let mut server = self.server.lock().await;
-        if let Some(running) = server.as_ref().filter(|server| server.line.gone().is_none()) {
+        if let Some(running) = server.as_ref().filter(|server| server.gone().is_none()) {
             return Ok(Lease::of(running));
         }
         // It works for all steps of the run, not for the one that is first.
@@ -106,6 +104,32 @@ impl Shared {
         let lease = Lease::of(&started);
         *server = Some(started);
         Ok(lease)
+    }
+
+    /// The MCP servers that a conversation would have, as soon as all of them have come up or failed.
+    async fn servers_of(&self, request: &OpenRequest) -> Result<Vec<ServerState>, BackendError> {
+        let server = self.server("").await?;
+        let id = uuid::Uuid::new_v4().to_string();
+        let session = json!({ "sessionId": id });
+        let about = launch::session(&id, request, None, None);
+        server.rpc.call("session.create", about, Some(PATIENCE)).await?;
+        let until = Instant::now() + COMING_UP;
+        let told = loop {
+            let told = server.rpc.call("session.mcp.list", session.clone(), Some(PATIENCE)).await;
+            let states = told.map(|told| states(&told));
+            let is_settled = |states: &Vec<ServerState>| {
+                states
+                    .iter()
+                    .all(|state| !["pending", "connecting"].contains(&state.status.as_str()))
+            };
+            if states.as_ref().is_ok_and(is_settled) || states.is_err() || Instant::now() > until {
+                break states;
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        };
+        // Nothing was said in it, so nobody will go on with it.
+        let _ = server.rpc.call("session.delete", session, Some(PATIENCE)).await;
+        told
     }
 }
 
@@ -123,7 +147,10 @@ impl Backend for CopilotBackend {
         &self,
         request: OpenRequest,
     ) -> BoxFuture<'_, Result<Box<dyn Conversation>, BackendError>> {
-        Box::pin(async move { Ok(Box::new(self.begin(request).await?) as Box<dyn Conversation>) })
+        Box::pin(async move {
+            let held = Talk::start(Arc::clone(&self.shared), request).await?;
+            Ok(Box::new(held) as Box<dyn Conversation>)
+        })
     }
 
     fn models(&self, _place: Place) -> BoxFuture<'_, Result<Vec<ModelOffer>, BackendError>> {
@@ -145,20 +172,16 @@ impl Backend for CopilotBackend {
         Box::pin(async move {
             let Place { workspace, inherit } = place;
             let request =
-                OpenRequest { inherit, ..OpenRequest::new("servers", workspace, String::new()) };
-            let conversation = self.begin(request).await?;
-            let told = conversation.tell(|reply| Command::Servers { reply }).await;
-            let told = told.unwrap_or_else(over);
-            Box::new(conversation).close().await;
-            Ok(states(&told?))
+                OpenRequest { inherit, ..OpenRequest::new("nobody", workspace, String::new()) };
+            self.shared.servers_of(&request).await
         })
     }
 
     fn end_resting(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let mut server = self.shared.server.lock().await;
-            if let Some(idle) = server.take_if(|server| server.line.is_idle()) {
-                idle.line.end().await;
+            if let Some(idle) = server.take_if(|server| server.is_idle()) {
+                idle.end().await;
             }
         })
     }
@@ -183,88 +206,6 @@ fn states(told: &Value) -> Vec<ServerState> {
         }
     };
     servers.map(state).collect()
-}
-
-/// A conversation that somebody holds.
-struct CopilotConversation {
-    id: ConversationId,
-    commands: mpsc::Sender<Command>,
-    talker: Weak<Talker>,
-}
-
-impl CopilotConversation {
-    /// Tells the task something and waits for its answer.
-    async fn tell<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
-        let (reply, answer) = oneshot::channel();
-        self.commands.send(command(reply)).await.ok()?;
-        answer.await.ok()
-    }
-}
-
-impl Drop for CopilotConversation {
-    fn drop(&mut self) {
-        if let Some(talker) = self.talker.upgrade() {
-            talker.leaves();
-        }
-    }
-}
-
-fn over<T>() -> Result<T, BackendError> {
-    Err(misused("the conversation has ended"))
-}
-
-impl Conversation for CopilotConversation {
-    fn id(&self) -> ConversationId {
-        self.id.clone()
-    }
-
-    fn send(&self, prompt: String) -> BoxFuture<'_, Result<Turn, BackendError>> {
-        Box::pin(async move {
-            self.tell(|reply| Command::Send { prompt, reply }).await.unwrap_or_else(over)
-        })
-    }
-
-    fn answer(
-        &self,
-        question: QuestionId,
-        answer: Answer,
-    ) -> BoxFuture<'_, Result<(), BackendError>> {
-        Box::pin(async move {
-            let told = self.tell(|reply| Command::Answer { id: question, answer, reply }).await;
-            told.unwrap_or_else(over)
-        })
-    }
-
-    fn interrupt(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async move {
-            let _ = self.tell(|reply| Command::Interrupt { reply }).await;
-        })
-    }
-
-    fn compact(&self) -> BoxFuture<'_, Result<Option<Usage>, StepError>> {
-        Box::pin(async move {
-            let told = self.tell(|reply| Command::Compact { reply }).await;
-            told.unwrap_or_else(|| Err(misused("the conversation has ended").into()))
-        })
-    }
-
-    fn set_model(&self, model: String) -> BoxFuture<'_, Result<(), BackendError>> {
-        Box::pin(async move {
-            self.tell(|reply| Command::SetModel { model, reply }).await.unwrap_or_else(over)
-        })
-    }
-
-    fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
-        Box::pin(async move {
-            let _ = self.tell(|reply| Command::Close { rests: false, reply }).await;
-        })
-    }
-
-    fn rest(self: Box<Self>) -> BoxFuture<'static, ()> {
-        Box::pin(async move {
-            let _ = self.tell(|reply| Command::Close { rests: true, reply }).await;
-        })
-    }
 }
 
 fn misused(problem: &str) -> BackendError {

@@ -1,8 +1,8 @@
 //! Messages with their length in front, and calls that are answered.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use atomic_event::BackendId;
@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use super::ID;
 use crate::BackendError;
+use crate::serving::lock;
 
 /// What the length of a message is called.
 const LENGTH: &str = "content-length:";
@@ -25,7 +26,8 @@ const LARGEST: usize = 256 * 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct Rpc {
     outgoing: mpsc::UnboundedSender<Value>,
-    open: Mutex<BTreeMap<u64, oneshot::Sender<Result<Value, String>>>>,
+    /// Nothing, when nobody will answer any more.
+    open: Mutex<Option<BTreeMap<u64, oneshot::Sender<Result<Value, String>>>>>,
     calls: AtomicU64,
 }
 
@@ -34,7 +36,7 @@ impl Rpc {
     pub(super) fn new(stdin: ChildStdin) -> Self {
         let (outgoing, said) = mpsc::unbounded_channel();
         tokio::spawn(write(stdin, said));
-        Self { outgoing, open: Mutex::default(), calls: AtomicU64::new(1) }
+        Self { outgoing, open: Mutex::new(Some(BTreeMap::new())), calls: AtomicU64::new(1) }
     }
 
     fn say(&self, mut message: Value) {
@@ -46,31 +48,29 @@ impl Rpc {
     /// Calls a method and waits for its answer; without a limit as long as the program lives.
     pub(super) async fn call(
         &self,
-        method: &str,
+        method: &'static str,
         params: Value,
         limit: Option<Duration>,
     ) -> Result<Value, BackendError> {
+        let call = self.begin(method, params);
+        let Some(limit) = limit else { return call.answer().await };
+        let id = call.id;
+        let answer = timeout(limit, call.answer()).await;
+        answer.unwrap_or_else(|_| {
+            lock(&self.open).as_mut().and_then(|open| open.remove(&id));
+            Err(exited(&format!("it did not answer {method} in time")))
+        })
+    }
+
+    /// Calls a method: it is on its way when this returns, behind all that was said before.
+    pub(super) fn begin(&self, method: &'static str, params: Value) -> Call {
         let id = self.calls.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
-        lock(&self.open).insert(id, sender);
-        self.say(json!({ "id": id, "method": method, "params": params }));
-        let answer = match limit {
-            None => answer.await,
-            Some(limit) => match timeout(limit, answer).await {
-                Ok(answer) => answer,
-                Err(_) => {
-                    lock(&self.open).remove(&id);
-                    return Err(exited(&format!("it did not answer {method} in time")));
-                }
-            },
-        };
-        match answer {
-            Ok(Ok(result)) => Ok(result),
-            Ok(Err(message)) => {
-                Err(BackendError::Rejected { backend: BackendId::from(ID), message })
-            }
-            Err(_) => Err(exited(&format!("it ended before it had answered {method}"))),
+        if let Some(open) = lock(&self.open).as_mut() {
+            open.insert(id, sender);
         }
+        self.say(json!({ "id": id, "method": method, "params": params }));
+        Call { id, method, answer }
     }
 
     /// Answers a call of the program's.
@@ -86,7 +86,8 @@ impl Rpc {
 
     /// The program has answered a call.
     pub(super) fn answered(&self, id: &Value, answer: Result<Value, String>) {
-        let open = id.as_u64().and_then(|id| lock(&self.open).remove(&id));
+        let id = id.as_u64();
+        let open = id.and_then(|id| lock(&self.open).as_mut()?.remove(&id));
         if let Some(open) = open {
             let _ = open.send(answer);
         }
@@ -94,7 +95,27 @@ impl Rpc {
 
     /// Nobody will answer any more.
     pub(super) fn hang_up(&self) {
-        lock(&self.open).clear();
+        lock(&self.open).take();
+    }
+}
+
+/// A call that is on its way.
+pub(super) struct Call {
+    id: u64,
+    method: &'static str,
+    answer: oneshot::Receiver<Result<Value, String>>,
+}
+
+impl Call {
+    /// Its answer, as soon as there is one.
+    pub(super) async fn answer(self) -> Result<Value, BackendError> {
+        match self.answer.await {
+            Ok(Ok(result)) => Ok(result),
+            Ok(Err(message)) => {
+                Err(BackendError::Rejected { backend: BackendId::from(ID), message })
+            }
+            Err(_) => Err(exited(&format!("it ended before it had answered {}", self.method))),
+        }
     }
 }
 
@@ -114,6 +135,8 @@ pub(super) enum Incoming {
     Message(Vec<u8>),
     /// Something that is no message.
     Garbage(String),
+    /// Nothing, for too long.
+    Silence,
     End,
 }
 
@@ -157,8 +180,4 @@ impl Reader {
 
 pub(super) fn exited(status: &str) -> BackendError {
     BackendError::Exited { backend: BackendId::from(ID), status: status.to_owned() }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

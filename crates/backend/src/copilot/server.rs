@@ -3,7 +3,7 @@
 //! Start reading at [`Server::start`].
 
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use atomic_event::BackendId;
@@ -19,7 +19,7 @@ use super::wire::{Message, Notice};
 use super::{CopilotConfig, ID, OLDEST, PROTOCOL, misused};
 use crate::BackendError;
 use crate::guard::{Guard, Guarded, Job};
-use crate::lifeline::{Lifeline, Roster};
+use crate::serving::{Lifeline, Lives, Roster, lock};
 use crate::version::Version;
 use crate::words::shorten;
 
@@ -29,6 +29,9 @@ const READY: Duration = Duration::from_secs(120);
 /// How long a program that has been told to end may take to do so by itself.
 const LAST_WORDS: Duration = Duration::from_millis(600);
 
+/// How long it may say nothing before it is asked, and then to answer that.
+const QUIET: Duration = Duration::from_secs(30);
+
 /// The end of its error output is enough to know why it ended.
 const COMPLAINT: usize = 2_000;
 
@@ -36,39 +39,13 @@ const COMPLAINT: usize = 2_000;
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) rpc: Rpc,
-    pub(super) line: Lifeline,
+    line: Lifeline,
     talkers: Roster<Talker>,
 }
 
-/// A program that somebody uses; it is not ended for being of no use.
-#[derive(Debug)]
-pub(super) struct Lease(Arc<Server>);
-
-impl Lease {
-    pub(super) fn of(server: &Arc<Server>) -> Self {
-        server.line.add_user();
-        Self(Arc::clone(server))
-    }
-}
-
-impl Lease {
-    /// Another one, for something that may take longer.
-    pub(super) fn again(&self) -> Self {
-        Self::of(&self.0)
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.0.line.remove_user();
-    }
-}
-
-impl Deref for Lease {
-    type Target = Server;
-
-    fn deref(&self) -> &Server {
-        &self.0
+impl Lives for Server {
+    fn line(&self) -> &Lifeline {
+        &self.line
     }
 }
 
@@ -209,6 +186,15 @@ impl Server {
         self.line.has_ended(why.clone());
         self.rpc.hang_up();
         self.tell_all(|| News::Gone(why.clone()));
+        self.talkers.has_changed();
+    }
+}
+
+impl Deref for Server {
+    type Target = Lifeline;
+
+    fn deref(&self) -> &Lifeline {
+        &self.line
     }
 }
 
@@ -242,11 +228,12 @@ async fn watch(
                 guarded.end().await;
                 break exited("it was ended");
             }
-            incoming = reader.next() => incoming,
+            incoming = heard(&mut reader, &server) => incoming,
         };
         let problem = match (incoming, server.upgrade()) {
             (Incoming::Message(bytes), Some(server)) => server.hear(&bytes).err(),
             (Incoming::Garbage(line), Some(_)) => Some(garbled(&line)),
+            (Incoming::Silence, Some(_)) => Some(exited("it does not answer any more")),
             (Incoming::End, _) => break ended(guarded, &complaint).await,
             (_, None) => continue,
         };
@@ -262,13 +249,26 @@ async fn watch(
     }
 }
 
+/// What the program says next. One that has said nothing for a while is asked whether it is there.
+async fn heard(reader: &mut Reader, server: &Weak<Server>) -> Incoming {
+    // Half a message must not be lost, so this goes on to be read whatever happens besides.
+    let mut next = std::pin::pin!(reader.next());
+    if let Ok(incoming) = timeout(QUIET, next.as_mut()).await {
+        return incoming;
+    }
+    if let Some(server) = server.upgrade() {
+        drop(server.rpc.begin("ping", json!({})));
+    }
+    timeout(QUIET, next).await.unwrap_or(Incoming::Silence)
+}
+
 async fn ended(mut guarded: Guarded, complaint: &Mutex<String>) -> BackendError {
     let Ok(status) = timeout(LAST_WORDS, guarded.wait()).await else {
         guarded.end().await;
         return exited("it was ended");
     };
     let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-    let complaint = complaint.lock().unwrap_or_else(PoisonError::into_inner).trim().to_owned();
+    let complaint = lock(&complaint).trim().to_owned();
     if complaint.is_empty() {
         return exited(&status);
     }
@@ -278,7 +278,7 @@ async fn ended(mut guarded: Guarded, complaint: &Mutex<String>) -> BackendError 
 async fn read_complaint(mut stderr: ChildStderr, complaint: Arc<Mutex<String>>) {
     let mut chunk = [0; 4096];
     while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
-        let mut text = complaint.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut text = lock(&complaint);
         text.push_str(&String::from_utf8_lossy(&chunk[..read]));
         let surplus = text.len().saturating_sub(COMPLAINT);
         let start = text.ceil_char_boundary(surplus);

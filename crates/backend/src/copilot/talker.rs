@@ -1,16 +1,19 @@
 //! Who talks in a session: what the agent may use there, and where its events go.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::wire::Event;
-use crate::lifeline::Talks;
+use crate::serving::{Presence, Talks};
 use crate::{BackendError, OpenRequest, ToolRule, ToolRules};
 
-/// The question tool.
+/// The program's own tool for a question. Helpers do not get it.
 pub(super) const QUESTION: &str = "ask_user";
+
+/// Our tool for several questions at once, for several answers to one, and for helpers.
+pub(super) const QUESTIONS: &str = "ask_questions";
 
 /// The tools that run commands.
 const SHELL: &str = "bash";
@@ -29,7 +32,10 @@ pub(super) enum News {
     /// The agent's own list.
     Listed(Value),
     /// The summary is made, or is not.
-    Summarised(Result<(), BackendError>),
+    Summarised {
+        number: u64,
+        made: Result<(), BackendError>,
+    },
     /// The program is gone, or of no use any more.
     Gone(BackendError),
 }
@@ -39,51 +45,27 @@ pub(super) enum News {
 pub(super) struct Talker {
     pub(super) request: OpenRequest,
     news: mpsc::UnboundedSender<News>,
-    has_shell: AtomicBool,
-    is_leaving: AtomicBool,
-    is_stopped: AtomicBool,
+    pub(super) presence: Arc<Presence>,
 }
 
 impl Talks for Talker {
-    fn is_leaving(&self) -> bool {
-        self.is_leaving.load(Ordering::Relaxed)
+    fn presence(&self) -> &Presence {
+        &self.presence
     }
 }
 
 impl Talker {
-    pub(super) fn new(request: OpenRequest, news: mpsc::UnboundedSender<News>) -> Self {
-        Self {
-            request,
-            news,
-            has_shell: AtomicBool::default(),
-            is_leaving: AtomicBool::default(),
-            is_stopped: AtomicBool::default(),
-        }
+    pub(super) fn new(
+        request: OpenRequest,
+        presence: Arc<Presence>,
+        news: mpsc::UnboundedSender<News>,
+    ) -> Self {
+        Self { request, news, presence }
     }
 
     /// One that has left need not know.
     pub(super) fn tell(&self, news: News) {
         let _ = self.news.send(news);
-    }
-
-    /// Nobody holds the conversation any more; it is being ended.
-    pub(super) fn leaves(&self) {
-        self.is_leaving.store(true, Ordering::Relaxed);
-    }
-
-    /// The turn is to end: nothing is begun any more.
-    pub(super) fn stops(&self) {
-        self.is_stopped.store(true, Ordering::Relaxed);
-    }
-
-    /// Another turn begins.
-    pub(super) fn goes_on(&self) {
-        self.is_stopped.store(false, Ordering::Relaxed);
-    }
-
-    /// Whether there may be processes with its marker.
-    pub(super) fn has_shell(&self) -> bool {
-        self.has_shell.load(Ordering::Relaxed) && !self.request.marker.is_empty()
     }
 
     /// What the program is told before it does something.
@@ -108,8 +90,7 @@ impl Talker {
         let Some(command) = arguments.get("command").and_then(Value::as_str) else {
             return json!({});
         };
-        self.has_shell.store(true, Ordering::Relaxed);
-        let marker = self.request.marker.replace('\'', "");
+        let marker = self.presence.starts_a_shell().replace('\'', "");
         let mut marked = arguments.clone();
         marked["command"] = json!(format!("export ATOMIC_STEP='{marker}'\n{command}"));
         json!({ "modifiedArgs": marked })
@@ -118,11 +99,11 @@ impl Talker {
     /// Why a tool must not be used, if it must not. A helper may use what both it and the agent
     /// itself may.
     fn refusal(&self, tool: &str, input: &Value, helper: Option<&str>) -> Option<String> {
-        if self.is_stopped.load(Ordering::Relaxed) {
+        if self.presence.is_stopped() {
             return Some("the turn was interrupted".to_owned());
         }
         let request = &self.request;
-        if (tool == QUESTION && request.questions) || tool == "report_intent" {
+        if ([QUESTION, QUESTIONS].contains(&tool) && request.questions) || tool == "report_intent" {
             return None;
         }
         let helper = request.helpers.iter().find(|one| Some(one.name.as_str()) == helper);

@@ -47,7 +47,9 @@ pub(super) struct RawEvent<'a> {
 }
 
 /// Types of events that are read.
-const READ: [&str; 18] = [
+const READ: [&str; 20] = [
+    "user.message",
+    "external_tool.requested",
     "model.model_call_failure",
     "assistant.turn_start",
     "assistant.message_delta",
@@ -94,6 +96,7 @@ pub(super) struct About {
     pub(super) content: Value,
     pub(super) tool_requests: Vec<Value>,
     pub(super) tool_call_id: String,
+    pub(super) request_id: String,
     pub(super) tool_name: String,
     pub(super) arguments: Value,
     pub(super) success: bool,

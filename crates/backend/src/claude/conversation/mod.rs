@@ -18,7 +18,7 @@ use super::launch::Launch;
 use super::wire;
 use crate::asking::Asking;
 use crate::guard::Guard;
-use crate::outlet::{Outlet, at, deserted, tell};
+use crate::outlet::{Outlet, at, deserted, tell, told_end};
 use crate::process::{Exit, Process};
 use crate::trouble::{Kind, Trouble};
 use crate::{BackendError, Turn};
@@ -371,11 +371,7 @@ impl Talk {
     /// The turn is over. Its end is the last event.
     fn finish(&mut self, stop: Stop) {
         let Some(mut turn) = self.turn.take() else { return };
-        let stop = match (stop, turn.failure.take()) {
-            (Stop::Interrupted | Stop::Failed(_), Some(failure)) => Stop::Failed(failure),
-            (Stop::Failed(_), None) if turn.interrupted.is_some() => Stop::Interrupted,
-            (stop, _) => stop,
-        };
+        let stop = told_end(stop, turn.failure.take(), turn.interrupted.is_some());
         if let Some(outlet) = &mut self.outlet {
             outlet.end(stop);
         }

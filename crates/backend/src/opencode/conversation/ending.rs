@@ -10,6 +10,7 @@ use super::{ID, Talk};
 use crate::BackendError;
 use crate::guard::end_marked;
 use crate::opencode::misused;
+use crate::outlet::told_end;
 
 /// How long an interrupted turn may take to end by itself.
 const INTERRUPTED: Duration = Duration::from_secs(2);
@@ -135,11 +136,7 @@ impl Talk {
         self.standing.trial = None;
         // What was stopped may not have ended yet, and must not be answered with what comes next.
         self.standing.may_be_busy |= turn.interrupted.is_some();
-        let stop = match (stop, turn.failure.take()) {
-            (Stop::Interrupted | Stop::Failed(_), Some(failure)) => Stop::Failed(failure),
-            (Stop::Failed(_), None) if turn.interrupted.is_some() => Stop::Interrupted,
-            (stop, _) => stop,
-        };
+        let stop = told_end(stop, turn.failure.take(), turn.interrupted.is_some());
         if let Some(outlet) = &mut self.outlet {
             outlet.end(stop);
         }

@@ -18,6 +18,10 @@ pub(super) trait Tongue {
     fn use_server() -> Reply;
     /// Asks these; several options can be chosen where it says so.
     fn ask(questions: &[(&str, bool)]) -> Reply;
+    /// Asks one question by a tool that helpers have, too.
+    fn ask_in_acts() -> Reply {
+        Self::ask(&[(Scenario::QUESTION, false)])
+    }
     fn help(prompt: &str) -> Reply;
     /// Gives the structure that is asked for, and ends the turn.
     fn structure(turn: Turn) -> Turn {
@@ -104,7 +108,7 @@ fn acting<T: Tongue>(mut script: Script, mut turn: Turn, acts: &[Act], last: Rep
             Act::Read(path) => T::read(path),
             Act::Write { path, text } => T::write(path, text),
             Act::UseServer => T::use_server(),
-            Act::Ask => T::ask(&[(Scenario::QUESTION, false)]),
+            Act::Ask => T::ask_in_acts(),
             Act::Help { prompt, acts } => {
                 let helping = Turn::default().user(prompt);
                 script = acting::<T>(script, helping, acts, Reply::say(Scenario::OTHER_TEXT));

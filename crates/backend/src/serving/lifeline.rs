@@ -1,11 +1,12 @@
-//! A program that many use at once: who uses it, whether it is there, and how it ends.
+//! Whether a program is there, who uses it, and how it ends.
 
-use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Notify, oneshot};
 
+use super::lock;
 use crate::BackendError;
 
 /// Whether a program is there, and for whom.
@@ -32,14 +33,6 @@ impl Lifeline {
             has_ended: AtomicBool::new(false),
         };
         (line, ending)
-    }
-
-    pub(crate) fn add_user(&self) {
-        self.users.fetch_add(1, Ordering::SeqCst);
-    }
-
-    pub(crate) fn remove_user(&self) {
-        self.users.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Whether nobody uses it.
@@ -77,62 +70,39 @@ impl Lifeline {
     }
 }
 
-/// Who talks in which session. One at a time: two would hear each other's turns.
+/// A program that many use.
+pub(crate) trait Lives {
+    /// Its lifeline.
+    fn line(&self) -> &Lifeline;
+}
+
+/// A program that somebody uses; it is not ended for being of no use.
 #[derive(Debug)]
-pub(crate) struct Roster<T> {
-    talkers: Mutex<BTreeMap<String, Arc<T>>>,
-    changed: Notify,
-}
+pub(crate) struct Lease<S: Lives>(Arc<S>);
 
-/// One that talks.
-pub(crate) trait Talks {
-    /// Whether it is about to leave.
-    fn is_leaving(&self) -> bool;
-}
-
-impl<T> Default for Roster<T> {
-    fn default() -> Self {
-        Self { talkers: Mutex::default(), changed: Notify::new() }
+impl<S: Lives> Lease<S> {
+    pub(crate) fn of(server: &Arc<S>) -> Self {
+        server.line().users.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(server))
     }
 }
 
-impl<T: Talks> Roster<T> {
-    /// Lets somebody talk in a session; says whether nobody else does. One who is about to leave is
-    /// waited for.
-    pub(crate) async fn enter(&self, session: &str, talker: &Arc<T>) -> bool {
-        loop {
-            let mut changed = std::pin::pin!(self.changed.notified());
-            changed.as_mut().enable();
-            {
-                let mut talkers = lock(&self.talkers);
-                match talkers.get(session) {
-                    None => {
-                        talkers.insert(session.to_owned(), Arc::clone(talker));
-                        return true;
-                    }
-                    Some(other) if !other.is_leaving() => return false,
-                    Some(_) => {}
-                }
-            }
-            changed.await;
-        }
-    }
-
-    /// Nobody talks in this session any more.
-    pub(crate) fn leave(&self, session: &str) {
-        lock(&self.talkers).remove(session);
-        self.changed.notify_waiters();
-    }
-
-    pub(crate) fn get(&self, session: &str) -> Option<Arc<T>> {
-        lock(&self.talkers).get(session).cloned()
-    }
-
-    pub(crate) fn all(&self) -> Vec<Arc<T>> {
-        lock(&self.talkers).values().cloned().collect()
+impl<S: Lives> Clone for Lease<S> {
+    fn clone(&self) -> Self {
+        Self::of(&self.0)
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+impl<S: Lives> Drop for Lease<S> {
+    fn drop(&mut self) {
+        self.0.line().users.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl<S: Lives> Deref for Lease<S> {
+    type Target = Arc<S>;
+
+    fn deref(&self) -> &Arc<S> {
+        &self.0
+    }
 }

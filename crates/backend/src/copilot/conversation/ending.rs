@@ -1,0 +1,127 @@
+//! How a turn ends: by itself, because it is interrupted, or because the program is gone.
+
+use std::time::Duration;
+
+use atomic_event::Stop;
+use serde_json::json;
+use tokio::time::{Instant, timeout};
+
+use super::Talk;
+use crate::BackendError;
+use crate::copilot::{ID, misused, rpc};
+use crate::outlet::told_end;
+
+/// How long an interrupted turn may take to end by itself.
+const INTERRUPTED: Duration = Duration::from_secs(2);
+
+impl Talk {
+    /// Interrupts the turn; it has a moment to end by itself.
+    pub(super) fn interrupt(&mut self) {
+        if let Some(summary) = self.summary.take() {
+            let _ = summary.reply.send(Err(misused("the summary was interrupted").into()));
+            self.stop_it();
+        }
+        let Some(turn) = &mut self.turn else { return };
+        if turn.interrupted.is_some() {
+            return;
+        }
+        turn.interrupted = Some(Instant::now() + INTERRUPTED);
+        turn.questions.clear();
+        self.talker.presence.stops();
+        self.stop_it();
+    }
+
+    /// Tells the program to stop, and ends what its shells are running.
+    pub(super) fn stop_it(&self) {
+        self.call("session.abort", json!({ "sessionId": self.session }), |_, _| {});
+        let talker = std::sync::Arc::clone(&self.talker);
+        tokio::spawn(async move { talker.presence.end_shells().await });
+    }
+
+    pub(super) async fn time_up(&mut self) {
+        let now = Instant::now();
+        let Some(turn) = &mut self.turn else { return };
+        if turn.interrupted.is_some_and(|until| until <= now) {
+            self.give_up().await;
+        } else if let Some((_, trouble)) = turn.trouble.take_if(|(until, _)| *until <= now) {
+            turn.failure = Some(trouble.into_error(ID));
+            self.interrupt();
+        }
+    }
+
+    /// The program does not stop. The session is left, and continued when it is needed; if the
+    /// program does not answer at all, it is ended, and others on it are no worse off than they were.
+    async fn give_up(&mut self) {
+        self.finish(Stop::Interrupted);
+        let Some(server) = self.server.take() else { return };
+        let left = json!({ "sessionId": self.session });
+        let left = server.rpc.call("session.destroy", left, Some(INTERRUPTED)).await;
+        server.leave(&self.session);
+        if left.is_err() {
+            server.is_lost(rpc::exited("it did not listen any more"));
+            server.end().await;
+        }
+    }
+
+    /// Nothing of what the program may still say is for us.
+    pub(super) fn leave_server(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.leave(&self.session);
+        }
+        while self.news.try_recv().is_ok() {}
+    }
+
+    /// The program is gone. A prompt that it has done nothing for is sent again, once, to another.
+    pub(super) async fn lost(&mut self, error: BackendError) {
+        self.leave_server();
+        // Whoever watches over its processes may be gone as well.
+        self.talker.presence.end_shells().await;
+        if let Some(summary) = self.summary.take() {
+            let _ = summary.reply.send(Err(error.clone().into()));
+        }
+        let is_exit = matches!(error, BackendError::Exited { .. });
+        let unheard = self.turn.as_mut().filter(|turn| turn.interrupted.is_none() && is_exit);
+        let error = match unheard.and_then(|turn| turn.unheard.take()) {
+            Some(prompt) => match self.awake().await {
+                Ok(()) => return self.prompt(&prompt),
+                Err(error) => error,
+            },
+            None => error,
+        };
+        self.finish(Stop::Failed(error.into()));
+    }
+
+    /// The turn is over. Its end is the last event.
+    pub(super) fn finish(&mut self, stop: Stop) {
+        let Some(mut turn) = self.turn.take() else { return };
+        let stop = told_end(stop, turn.failure.take(), turn.interrupted.is_some());
+        if let Some(outlet) = &mut self.outlet {
+            outlet.end(stop);
+        }
+    }
+
+    /// Leaves the session. When it returns, nothing is left of the turn that was under way.
+    pub(super) async fn end(mut self, rests: bool) {
+        let presence = &self.talker.presence;
+        presence.leaves();
+        let was_busy = self.turn.take().is_some() || self.summary.is_some();
+        if let Some(server) = self.server.take() {
+            let params = json!({ "sessionId": self.session });
+            if was_busy {
+                presence.stops();
+                let abort = server.rpc.call("session.abort", params.clone(), None);
+                // What runs is ended at once, also where the program takes its time to stop.
+                let (_, ()) = tokio::join!(timeout(INTERRUPTED, abort), presence.end_shells());
+            }
+            if !rests {
+                presence.end_shells().await;
+            }
+            let left = server.rpc.call("session.destroy", params, None);
+            let _ = timeout(INTERRUPTED, left).await;
+            server.leave(&self.session);
+        }
+        if let Some(outlet) = self.outlet.take() {
+            outlet.close(Stop::Interrupted);
+        }
+    }
+}

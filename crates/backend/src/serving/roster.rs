@@ -1,0 +1,70 @@
+//! Who talks where in a program that serves many.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::Notify;
+
+use super::lock;
+use super::presence::Presence;
+
+/// Who talks in which session. One at a time: two would hear each other's turns.
+#[derive(Debug)]
+pub(crate) struct Roster<T> {
+    talkers: Mutex<BTreeMap<String, Arc<T>>>,
+    changed: Notify,
+}
+
+/// One that talks.
+pub(crate) trait Talks {
+    /// Whether it is still there.
+    fn presence(&self) -> &Presence;
+}
+
+impl<T> Default for Roster<T> {
+    fn default() -> Self {
+        Self { talkers: Mutex::default(), changed: Notify::new() }
+    }
+}
+
+impl<T: Talks> Roster<T> {
+    /// Lets somebody talk in a session; says whether nobody else does. One who is about to leave is
+    /// waited for.
+    pub(crate) async fn enter(&self, session: &str, talker: &Arc<T>) -> bool {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            {
+                let mut talkers = lock(&self.talkers);
+                match talkers.get(session) {
+                    None => {
+                        talkers.insert(session.to_owned(), Arc::clone(talker));
+                        return true;
+                    }
+                    Some(other) if !other.presence().is_leaving() => return false,
+                    Some(_) => {}
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// Nobody talks in this session any more.
+    pub(crate) fn leave(&self, session: &str) {
+        lock(&self.talkers).remove(session);
+        self.has_changed();
+    }
+
+    /// Nobody will leave any more; whoever waits for that looks again.
+    pub(crate) fn has_changed(&self) {
+        self.changed.notify_waiters();
+    }
+
+    pub(crate) fn get(&self, session: &str) -> Option<Arc<T>> {
+        lock(&self.talkers).get(session).cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<T>> {
+        lock(&self.talkers).values().cloned().collect()
+    }
+}
