@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::guard::Guard;
-use crate::serving::Lease;
+use crate::serving::{Lease, until_left};
 use crate::version::Version;
 use crate::{
     Backend, BackendError, BoxFuture, Conversation, ModelOffer, OpenRequest, Place, ServerState,
@@ -112,10 +112,10 @@ impl Shared {
         let id = uuid::Uuid::new_v4().to_string();
         let session = json!({ "sessionId": id });
         let about = launch::session(&id, request, None, None);
-        server.rpc.call("session.create", about, Some(PATIENCE)).await?;
+        server.rpc.call("session.create", &about, Some(PATIENCE)).await?;
         let until = Instant::now() + COMING_UP;
         let told = loop {
-            let told = server.rpc.call("session.mcp.list", session.clone(), Some(PATIENCE)).await;
+            let told = server.rpc.call("session.mcp.list", &session, Some(PATIENCE)).await;
             let states = told.map(|told| states(&told));
             let is_settled = |states: &Vec<ServerState>| {
                 states
@@ -128,7 +128,7 @@ impl Shared {
             tokio::time::sleep(LOOK_AGAIN).await;
         };
         // Nothing was said in it, so nobody will go on with it.
-        let _ = server.rpc.call("session.delete", session, Some(PATIENCE)).await;
+        let _ = server.rpc.call("session.delete", &session, Some(PATIENCE)).await;
         told
     }
 }
@@ -156,7 +156,7 @@ impl Backend for CopilotBackend {
     fn models(&self, _place: Place) -> BoxFuture<'_, Result<Vec<ModelOffer>, BackendError>> {
         Box::pin(async move {
             let server = self.shared.server("").await?;
-            match server.rpc.call("models.list", json!({}), Some(PATIENCE)).await {
+            match server.rpc.call("models.list", &json!({}), Some(PATIENCE)).await {
                 Ok(told) => Ok(offers(&told)),
                 Err(BackendError::Rejected { message, .. })
                     if message.to_lowercase().contains("authenticated") =>
@@ -180,6 +180,7 @@ impl Backend for CopilotBackend {
     fn end_resting(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let mut server = self.shared.server.lock().await;
+            until_left(|| server.as_ref().is_some_and(|server| server.is_being_left())).await;
             if let Some(idle) = server.take_if(|server| server.is_idle()) {
                 idle.end().await;
             }

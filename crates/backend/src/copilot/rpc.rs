@@ -22,12 +22,15 @@ const LENGTH: &str = "content-length:";
 /// The largest message that is taken.
 const LARGEST: usize = 256 * 1024 * 1024;
 
+/// Whoever waits for the answer to a call.
+type Waiting = oneshot::Sender<Result<Value, String>>;
+
 /// Our side of the line.
 #[derive(Debug)]
 pub(super) struct Rpc {
     outgoing: mpsc::UnboundedSender<Value>,
     /// Nothing, when nobody will answer any more.
-    open: Mutex<Option<BTreeMap<u64, oneshot::Sender<Result<Value, String>>>>>,
+    open: Mutex<Option<BTreeMap<u64, Waiting>>>,
     calls: AtomicU64,
 }
 
@@ -49,7 +52,7 @@ impl Rpc {
     pub(super) async fn call(
         &self,
         method: &'static str,
-        params: Value,
+        params: &Value,
         limit: Option<Duration>,
     ) -> Result<Value, BackendError> {
         let call = self.begin(method, params);
@@ -63,7 +66,7 @@ impl Rpc {
     }
 
     /// Calls a method: it is on its way when this returns, behind all that was said before.
-    pub(super) fn begin(&self, method: &'static str, params: Value) -> Call {
+    pub(super) fn begin(&self, method: &'static str, params: &Value) -> Call {
         let id = self.calls.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
         if let Some(open) = lock(&self.open).as_mut() {

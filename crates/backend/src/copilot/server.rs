@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use atomic_event::BackendId;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio::process::ChildStderr;
@@ -87,7 +88,7 @@ impl Server {
     }
 
     async fn connect(&self, config: &CopilotConfig) -> Result<(), BackendError> {
-        let told = self.rpc.call("connect", json!({}), Some(READY)).await?;
+        let told = self.rpc.call("connect", &json!({}), Some(READY)).await?;
         let version = told.get("version").and_then(Value::as_str).unwrap_or_default();
         let Some(found) = Version::read(version) else { return Err(garbled(&told.to_string())) };
         if found < OLDEST {
@@ -124,6 +125,11 @@ impl Server {
         self.talkers.leave(session);
     }
 
+    /// Whether all who use it are about to leave.
+    pub(super) fn is_being_left(&self) -> bool {
+        !self.is_idle() && self.talkers.is_being_left()
+    }
+
     fn tell_all(&self, news: impl Fn() -> News) {
         for talker in self.talkers.all() {
             talker.tell(news());
@@ -145,7 +151,7 @@ impl Server {
                     talker.tell(News::Event(Box::new(event)));
                 }
             }
-            (Some(method), Some(id)) => self.called(id, method, message.params.map(|p| p.get())),
+            (Some(method), Some(id)) => self.called(id, method, message.params.map(RawValue::get)),
             (Some(_), None) => {}
             (None, Some(id)) => {
                 let result = message.result.and_then(|r| serde_json::from_str(r.get()).ok());
@@ -200,13 +206,13 @@ impl Deref for Server {
 
 /// A program that could not be started at all.
 fn not_installed(config: &CopilotConfig, why: BackendError) -> BackendError {
-    match why {
-        BackendError::Exited { status, .. } if status.starts_with("exit status: 127") => {
-            let (backend, program) = (BackendId::from(ID), config.program.clone());
-            BackendError::NotInstalled { backend, program }
-        }
-        other => other,
+    let is_missing = matches!(&why, BackendError::Exited { status, .. }
+        if status.starts_with("exit status: 127"));
+    if !is_missing {
+        return why;
     }
+    let (backend, program) = (BackendId::from(ID), config.program.clone());
+    BackendError::NotInstalled { backend, program }
 }
 
 fn garbled(text: &str) -> BackendError {
@@ -257,7 +263,7 @@ async fn heard(reader: &mut Reader, server: &Weak<Server>) -> Incoming {
         return incoming;
     }
     if let Some(server) = server.upgrade() {
-        drop(server.rpc.begin("ping", json!({})));
+        drop(server.rpc.begin("ping", &json!({})));
     }
     timeout(QUIET, next).await.unwrap_or(Incoming::Silence)
 }
@@ -268,7 +274,7 @@ async fn ended(mut guarded: Guarded, complaint: &Mutex<String>) -> BackendError 
         return exited("it was ended");
     };
     let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-    let complaint = lock(&complaint).trim().to_owned();
+    let complaint = lock(complaint).trim().to_owned();
     if complaint.is_empty() {
         return exited(&status);
     }

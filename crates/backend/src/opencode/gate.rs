@@ -109,7 +109,7 @@ async fn decide(server: &Server, asked: &Asked) -> Value {
             let mut env: Map<String, Value> =
                 server.shell_env.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
             if let Some((talker, _)) = owner {
-                env.insert("ATOMIC_STEP".to_owned(), json!(talker.started_a_shell()));
+                env.insert("ATOMIC_STEP".to_owned(), json!(talker.presence.starts_a_shell()));
             }
             json!({ "env": env })
         }

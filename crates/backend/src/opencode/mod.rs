@@ -19,32 +19,27 @@ mod talker;
 mod wire;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
-use atomic_event::{Answer, BackendId, ConversationId, QuestionId, StepError, Usage};
+use atomic_event::BackendId;
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
 
 use crate::guard::Guard;
+use crate::serving::{Held, Lease, until_left};
 use crate::version::Version;
 use crate::words::shorten;
 use crate::{
     Backend, BackendError, BoxFuture, Conversation, ModelOffer, OpenRequest, Place, ServerState,
-    Turn,
 };
-use conversation::{Command, Talk};
+use conversation::Talk;
 use launch::{Den, Setup};
-use server::{Lease, Server};
+use server::Server;
 use settings::{Found, Places, code_of_project};
-use talker::Talker;
 use wire::Model;
 
 /// The name of this backend, in every output.
 const ID: &str = "opencode";
-
-/// How long those who leave a server are waited for when it is to end.
-const LEAVING: Duration = Duration::from_secs(3);
 
 /// The oldest version that was tried.
 const OLDEST: Version = Version(1, 18, 33);
@@ -86,7 +81,7 @@ impl OpenCodeBackend {
         Self { shared: Arc::new(Shared { config, guard, servers }) }
     }
 
-    async fn begin(&self, request: OpenRequest) -> Result<OpenCodeConversation, BackendError> {
+    async fn begin(&self, request: OpenRequest) -> Result<Held, BackendError> {
         let shared = Arc::clone(&self.shared);
         let found = shared.settings(&request.workspace, request.inherit)?;
         let model = chosen(&request, &found)?;
@@ -99,12 +94,11 @@ impl OpenCodeBackend {
             model: Some(found.model.unwrap_or_else(|| model.clone())),
             users: found.users,
         };
-        let (commands, id, talker) = Talk::start(shared, setup, model, request).await?;
-        Ok(OpenCodeConversation { id: ConversationId::from(id), commands, talker })
+        Talk::start(shared, setup, model, request).await
     }
 
     /// A server to which nothing is going to be sent.
-    async fn to_look_around(&self, place: &Place) -> Result<Lease, BackendError> {
+    async fn to_look_around(&self, place: &Place) -> Result<Lease<Server>, BackendError> {
         let found = self.shared.settings(&place.workspace, place.inherit)?;
         let setup = Setup {
             inherit: place.inherit,
@@ -161,7 +155,7 @@ impl Shared {
     }
 
     /// A server that does what is wanted; one that runs, or a new one.
-    async fn server(&self, setup: &Setup, marker: &str) -> Result<Lease, BackendError> {
+    async fn server(&self, setup: &Setup, marker: &str) -> Result<Lease<Server>, BackendError> {
         let mut servers = self.servers.lock().await;
         servers.retain(|server| server.gone().is_none());
         if let Some(server) = servers.iter().find(|server| server.setup.serves(setup)) {
@@ -222,13 +216,7 @@ impl Backend for OpenCodeBackend {
     fn end_resting(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let mut servers = self.shared.servers.lock().await;
-            // Whoever was dropped is about to leave, and does so in a task of its own.
-            let until = tokio::time::Instant::now() + LEAVING;
-            while servers.iter().any(|server| server.is_being_left())
-                && tokio::time::Instant::now() < until
-            {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+            until_left(|| servers.iter().any(|server| server.is_being_left())).await;
             let (idle, busy): (Vec<_>, Vec<_>) =
                 servers.drain(..).partition(|server| server.is_idle());
             *servers = busy;
@@ -273,89 +261,6 @@ fn states(told: &Value) -> Vec<ServerState> {
         }
     };
     all.map(state).collect()
-}
-
-/// A conversation that somebody holds.
-struct OpenCodeConversation {
-    id: ConversationId,
-    commands: mpsc::Sender<Command>,
-    talker: Weak<Talker>,
-}
-
-impl OpenCodeConversation {
-    /// Tells the task something and waits for its answer.
-    async fn tell<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
-        let (reply, answer) = oneshot::channel();
-        self.commands.send(command(reply)).await.ok()?;
-        answer.await.ok()
-    }
-}
-
-impl Drop for OpenCodeConversation {
-    fn drop(&mut self) {
-        if let Some(talker) = self.talker.upgrade() {
-            talker.leaves();
-        }
-    }
-}
-
-fn over<T>() -> Result<T, BackendError> {
-    Err(misused("the conversation has ended"))
-}
-
-impl Conversation for OpenCodeConversation {
-    fn id(&self) -> ConversationId {
-        self.id.clone()
-    }
-
-    fn send(&self, prompt: String) -> BoxFuture<'_, Result<Turn, BackendError>> {
-        Box::pin(async move {
-            self.tell(|reply| Command::Send { prompt, reply }).await.unwrap_or_else(over)
-        })
-    }
-
-    fn answer(
-        &self,
-        question: QuestionId,
-        answer: Answer,
-    ) -> BoxFuture<'_, Result<(), BackendError>> {
-        Box::pin(async move {
-            let told = self.tell(|reply| Command::Answer { id: question, answer, reply }).await;
-            told.unwrap_or_else(over)
-        })
-    }
-
-    fn interrupt(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async move {
-            let _ = self.tell(|reply| Command::Interrupt { reply }).await;
-        })
-    }
-
-    fn compact(&self) -> BoxFuture<'_, Result<Option<Usage>, StepError>> {
-        Box::pin(async move {
-            let told = self.tell(|reply| Command::Compact { reply }).await;
-            told.unwrap_or_else(|| Err(misused("the conversation has ended").into()))
-        })
-    }
-
-    fn set_model(&self, model: String) -> BoxFuture<'_, Result<(), BackendError>> {
-        Box::pin(async move {
-            let model = model_named(&model)?;
-            self.tell(|reply| Command::SetModel { model, reply }).await.unwrap_or_else(over)
-        })
-    }
-
-    fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
-        Box::pin(async move {
-            let _ = self.tell(|reply| Command::Close { rests: false, reply }).await;
-        })
-    }
-
-    fn rest(self: Box<Self>) -> BoxFuture<'static, ()> {
-        Box::pin(async move {
-            let _ = self.tell(|reply| Command::Close { rests: true, reply }).await;
-        })
-    }
 }
 
 fn misused(problem: &str) -> BackendError {

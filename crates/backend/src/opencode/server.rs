@@ -5,8 +5,7 @@
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use atomic_event::BackendId;
@@ -16,7 +15,7 @@ use reqwest::Method;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::net::UnixListener;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::gate::Gate;
@@ -30,6 +29,7 @@ use super::{ID, OpenCodeConfig, gate, misused};
 use crate::BackendError;
 use crate::guard::{Guard, Job};
 use crate::process::{Exit, Process};
+use crate::serving::{Lifeline, Lives, Roster, lock};
 use crate::words::{shorten, without_colours};
 
 /// How long the program may take until it answers.
@@ -41,58 +41,35 @@ const SILENCE: Duration = Duration::from_secs(25);
 /// How often its events are asked for again before it counts as lost.
 const TRIES: u32 = 5;
 
-/// A server that somebody uses; it is not ended for being of no use.
-#[derive(Debug)]
-pub(super) struct Lease(Arc<Server>);
-
-impl Lease {
-    pub(super) fn of(server: &Arc<Server>) -> Self {
-        server.users.fetch_add(1, Ordering::SeqCst);
-        Self(Arc::clone(server))
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.0.users.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-impl Deref for Lease {
-    type Target = Arc<Server>;
-
-    fn deref(&self) -> &Arc<Server> {
-        &self.0
-    }
-}
-
 /// A server that runs, or did.
 #[derive(Debug)]
 pub(super) struct Server {
-    users: AtomicUsize,
+    line: Lifeline,
     pub(super) setup: Setup,
     pub(super) http: Http,
     /// What the shells of tools are told in place of what the server was told.
     pub(super) shell_env: Vec<(String, String)>,
-    sessions: Mutex<Sessions>,
-    changed: Notify,
-    /// Why it is gone, when it is.
-    gone: Mutex<Option<BackendError>>,
-    /// Dropped or used to end the process.
-    end: Mutex<Option<oneshot::Sender<()>>>,
-    ended: Notify,
-    has_ended: AtomicBool,
+    talkers: Roster<Talker>,
+    /// Of helpers: in whose session they work, and who they are.
+    helpers: Mutex<BTreeMap<String, (String, String)>>,
     /// What it knows about models, by the folder.
     catalogues: Mutex<BTreeMap<PathBuf, Arc<Value>>>,
     pub(super) gate: Gate,
     _den: Den,
 }
 
-#[derive(Debug, Default)]
-struct Sessions {
-    talkers: BTreeMap<String, Arc<Talker>>,
-    /// Of helpers: in whose session they work, and who they are.
-    helpers: BTreeMap<String, (String, String)>,
+impl Lives for Server {
+    fn line(&self) -> &Lifeline {
+        &self.line
+    }
+}
+
+impl Deref for Server {
+    type Target = Lifeline;
+
+    fn deref(&self) -> &Lifeline {
+        &self.line
+    }
 }
 
 impl Server {
@@ -134,18 +111,14 @@ impl Server {
                 return Err(exited(format!("it was not ready after {} s", READY.as_secs())));
             }
         };
-        let (end, ending) = oneshot::channel();
+        let (line, ending) = Lifeline::new();
         let server = Arc::new(Self {
-            users: AtomicUsize::new(0),
+            line,
             setup,
             http,
             shell_env,
-            sessions: Mutex::default(),
-            changed: Notify::new(),
-            gone: Mutex::default(),
-            end: Mutex::new(Some(end)),
-            ended: Notify::new(),
-            has_ended: AtomicBool::new(false),
+            talkers: Roster::default(),
+            helpers: Mutex::default(),
             catalogues: Mutex::default(),
             gate: Gate::default(),
             _den: den,
@@ -163,24 +136,9 @@ impl Server {
         }
     }
 
-    /// Why it is gone, when it is.
-    pub(super) fn gone(&self) -> Option<BackendError> {
-        lock(&self.gone).clone()
-    }
-
-    /// Whether nobody uses it.
-    pub(super) fn is_idle(&self) -> bool {
-        self.users.load(Ordering::SeqCst) == 0
-    }
-
     /// Whether all who use it are about to leave.
     pub(super) fn is_being_left(&self) -> bool {
-        !self.is_idle() && lock(&self.sessions).talkers.values().all(|talker| talker.is_leaving())
-    }
-
-    /// It is of no use any more, whether it has ended or not.
-    fn is_lost(&self, why: BackendError) {
-        lock(&self.gone).get_or_insert(why);
+        !self.is_idle() && self.talkers.is_being_left()
     }
 
     /// Whether it answers.
@@ -205,60 +163,27 @@ impl Server {
         Ok(told)
     }
 
-    /// Ends it and everything it started.
-    pub(super) async fn end(&self) {
-        let ended = self.ended.notified();
-        let mut ended = std::pin::pin!(ended);
-        ended.as_mut().enable();
-        let asked = lock(&self.end).take();
-        let is_to_end = asked.is_some_and(|end| end.send(()).is_ok());
-        if is_to_end || !self.has_ended.load(Ordering::SeqCst) {
-            ended.await;
-        }
-    }
-
-    /// Lets somebody talk in a session, which nobody else may do at the same time. One who is about
-    /// to leave is waited for.
+    /// Lets somebody talk in a session, which nobody else may do at the same time.
     pub(super) async fn enter(
         &self,
         session: &str,
         talker: &Arc<Talker>,
     ) -> Result<(), BackendError> {
-        loop {
-            let mut changed = std::pin::pin!(self.changed.notified());
-            // Listening begins before the look, so that no change is missed between the two.
-            changed.as_mut().enable();
-            {
-                let mut sessions = lock(&self.sessions);
-                match sessions.talkers.get(session) {
-                    None => {
-                        sessions.talkers.insert(session.to_owned(), Arc::clone(talker));
-                        return Ok(());
-                    }
-                    Some(other) if !other.is_leaving() => {
-                        return Err(misused(&format!(
-                            "the conversation {session} is open already"
-                        )));
-                    }
-                    Some(_) => {}
-                }
-            }
-            changed.await;
+        if self.talkers.enter(session, talker).await {
+            return Ok(());
         }
+        Err(misused(&format!("the conversation {session} is open already")))
     }
 
     /// Whether it is this one who talks in a session.
     pub(super) fn is_talking(&self, session: &str, talker: &Arc<Talker>) -> bool {
-        lock(&self.sessions).talkers.get(session).is_some_and(|known| Arc::ptr_eq(known, talker))
+        self.talkers.get(session).is_some_and(|known| Arc::ptr_eq(&known, talker))
     }
 
     /// Nobody talks in this session any more.
     pub(super) fn leave(&self, session: &str) {
-        let mut sessions = lock(&self.sessions);
-        sessions.talkers.remove(session);
-        sessions.helpers.retain(|_, (root, _)| root != session);
-        drop(sessions);
-        self.changed.notify_waiters();
+        lock(&self.helpers).retain(|_, (root, _)| root != session);
+        self.talkers.leave(session);
     }
 
     /// Who is responsible for what happens in a session, and which helper does it.
@@ -267,12 +192,12 @@ impl Server {
         let mut at = session.to_owned();
         // Helpers of helpers of helpers: somewhere it has to end.
         for _ in 0..32 {
-            // The lock is not held while this is looked at: it is needed again.
-            let known = lock(&self.sessions).find(&at);
-            if let Some((talker, known)) = known {
+            if let Some((root, known)) = self.root(&at) {
                 let helper = path.first().map(|(_, agent)| agent.clone()).or(known);
-                self.remember(&talker, path);
-                return Some((talker, helper));
+                for (session, agent) in path {
+                    lock(&self.helpers).insert(session, (root.clone(), agent));
+                }
+                return Some((self.talkers.get(&root)?, helper));
             }
             // Its beginning may not have been heard of yet.
             let path_of = format!("/session/{at}");
@@ -283,59 +208,40 @@ impl Server {
         None
     }
 
-    fn remember(&self, talker: &Arc<Talker>, path: Vec<(String, String)>) {
-        let mut sessions = lock(&self.sessions);
-        let root = sessions.talkers.iter().find(|(_, known)| Arc::ptr_eq(known, talker));
-        let Some(root) = root.map(|(root, _)| root.clone()) else { return };
-        for (session, agent) in path {
-            sessions.helpers.insert(session, (root.clone(), agent));
+    /// The session of whoever is responsible for this one, and which helper works in it.
+    fn root(&self, session: &str) -> Option<(String, Option<String>)> {
+        if self.talkers.get(session).is_some() {
+            return Some((session.to_owned(), None));
         }
+        let (root, agent) = lock(&self.helpers).get(session)?.clone();
+        Some((root, Some(agent)))
     }
 
     /// Hands an event to whom it is about.
     fn hear(&self, event: Event) {
-        let mut sessions = lock(&self.sessions);
         let info = &event.about.info;
         if event.kind == "session.created"
-            && let Some(root) = info.parent.as_ref().and_then(|parent| sessions.root(parent))
+            && let Some((root, _)) = info.parent.as_ref().and_then(|parent| self.root(parent))
         {
-            sessions.helpers.insert(info.id.clone(), (root, info.agent.clone()));
+            lock(&self.helpers).insert(info.id.clone(), (root, info.agent.clone()));
         }
-        if let Some((talker, _)) = sessions.find(&event.about.session) {
+        let root = self.root(&event.about.session);
+        if let Some(talker) = root.and_then(|(root, _)| self.talkers.get(&root)) {
             // One that has left need not know.
             let _ = talker.news.send(News::Event(Box::new(event)));
         }
     }
 
     fn tell_all(&self, news: impl Fn() -> News) {
-        for talker in lock(&self.sessions).talkers.values() {
+        for talker in self.talkers.all() {
             let _ = talker.news.send(news());
         }
     }
 
     fn ended_by(&self, why: &BackendError) {
-        self.has_ended.store(true, Ordering::SeqCst);
-        self.is_lost(why.clone());
+        self.line.has_ended(why.clone());
         self.tell_all(|| News::Gone(why.clone()));
-        self.ended.notify_waiters();
-        self.changed.notify_waiters();
-    }
-}
-
-impl Sessions {
-    fn root(&self, session: &str) -> Option<String> {
-        if self.talkers.contains_key(session) {
-            return Some(session.to_owned());
-        }
-        self.helpers.get(session).map(|(root, _)| root.clone())
-    }
-
-    fn find(&self, session: &str) -> Option<(Arc<Talker>, Option<String>)> {
-        if let Some(talker) = self.talkers.get(session) {
-            return Some((Arc::clone(talker), None));
-        }
-        let (root, agent) = self.helpers.get(session)?;
-        Some((Arc::clone(self.talkers.get(root)?), Some(agent.clone())))
+        self.talkers.has_changed();
     }
 }
 
@@ -435,8 +341,4 @@ async fn hear_out(
         }
     }
     heard
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,11 +1,12 @@
 //! Who talks in a session: what the agent may use there, and where its events go.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use super::wire::Event;
+use crate::serving::{Presence, Talks};
 use crate::{BackendError, OpenRequest, ToolRule, ToolRules};
 
 /// The question tool.
@@ -65,55 +66,23 @@ pub(super) struct Talker {
     /// The MCP servers whose tools can be withheld.
     mcp: Vec<String>,
     pub(super) news: mpsc::UnboundedSender<News>,
-    has_shell: AtomicBool,
-    is_leaving: AtomicBool,
-    is_stopped: AtomicBool,
+    pub(super) presence: Arc<Presence>,
+}
+
+impl Talks for Talker {
+    fn presence(&self) -> &Presence {
+        &self.presence
+    }
 }
 
 impl Talker {
     pub(super) fn new(
         request: OpenRequest,
         mcp: Vec<String>,
+        presence: Arc<Presence>,
         news: mpsc::UnboundedSender<News>,
     ) -> Self {
-        Self {
-            request,
-            mcp,
-            news,
-            has_shell: AtomicBool::default(),
-            is_leaving: AtomicBool::default(),
-            is_stopped: AtomicBool::default(),
-        }
-    }
-
-    /// Nobody holds the conversation any more; it is being ended.
-    pub(super) fn leaves(&self) {
-        self.is_leaving.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn is_leaving(&self) -> bool {
-        self.is_leaving.load(Ordering::Relaxed)
-    }
-
-    /// The turn is to end: nothing is begun any more.
-    pub(super) fn stops(&self) {
-        self.is_stopped.store(true, Ordering::Relaxed);
-    }
-
-    /// Another turn begins.
-    pub(super) fn goes_on(&self) {
-        self.is_stopped.store(false, Ordering::Relaxed);
-    }
-
-    /// What marks the processes of its shells.
-    pub(super) fn started_a_shell(&self) -> String {
-        self.has_shell.store(true, Ordering::Relaxed);
-        self.request.marker.clone()
-    }
-
-    /// Whether there may be processes with its marker.
-    pub(super) fn has_shell(&self) -> bool {
-        self.has_shell.load(Ordering::Relaxed) && !self.request.marker.is_empty()
+        Self { request, mcp, news, presence }
     }
 
     /// Why a tool must not be used, if it must not. A helper may use what both it and the agent
@@ -124,7 +93,7 @@ impl Talker {
         input: &Value,
         helper: Option<&str>,
     ) -> Option<String> {
-        if self.is_stopped.load(Ordering::Relaxed) {
+        if self.presence.is_stopped() {
             return Some("the turn was interrupted".to_owned());
         }
         let request = &self.request;

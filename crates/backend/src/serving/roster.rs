@@ -60,6 +60,11 @@ impl<T: Talks> Roster<T> {
         self.changed.notify_waiters();
     }
 
+    /// Whether all who are there are about to leave.
+    pub(crate) fn is_being_left(&self) -> bool {
+        lock(&self.talkers).values().all(|talker| talker.presence().is_leaving())
+    }
+
     pub(crate) fn get(&self, session: &str) -> Option<Arc<T>> {
         lock(&self.talkers).get(session).cloned()
     }

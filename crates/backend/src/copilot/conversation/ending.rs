@@ -1,5 +1,6 @@
 //! How a turn ends: by itself, because it is interrupted, or because the program is gone.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use atomic_event::Stop;
@@ -33,8 +34,8 @@ impl Talk {
 
     /// Tells the program to stop, and ends what its shells are running.
     pub(super) fn stop_it(&self) {
-        self.call("session.abort", json!({ "sessionId": self.session }), |_, _| {});
-        let talker = std::sync::Arc::clone(&self.talker);
+        self.call("session.abort", &json!({ "sessionId": self.session }), |_, _| {});
+        let talker = Arc::clone(&self.talker);
         tokio::spawn(async move { talker.presence.end_shells().await });
     }
 
@@ -55,7 +56,7 @@ impl Talk {
         self.finish(Stop::Interrupted);
         let Some(server) = self.server.take() else { return };
         let left = json!({ "sessionId": self.session });
-        let left = server.rpc.call("session.destroy", left, Some(INTERRUPTED)).await;
+        let left = server.rpc.call("session.destroy", &left, Some(INTERRUPTED)).await;
         server.leave(&self.session);
         if left.is_err() {
             server.is_lost(rpc::exited("it did not listen any more"));
@@ -109,14 +110,14 @@ impl Talk {
             let params = json!({ "sessionId": self.session });
             if was_busy {
                 presence.stops();
-                let abort = server.rpc.call("session.abort", params.clone(), None);
+                let abort = server.rpc.call("session.abort", &params, None);
                 // What runs is ended at once, also where the program takes its time to stop.
                 let (_, ()) = tokio::join!(timeout(INTERRUPTED, abort), presence.end_shells());
             }
             if !rests {
                 presence.end_shells().await;
             }
-            let left = server.rpc.call("session.destroy", params, None);
+            let left = server.rpc.call("session.destroy", &params, None);
             let _ = timeout(INTERRUPTED, left).await;
             server.leave(&self.session);
         }

@@ -139,7 +139,7 @@ impl Talk {
         let about =
             launch::session(&self.session, request, self.model.as_deref(), provider.as_ref());
         let resumed = if self.is_kept {
-            Some(server.rpc.call("session.resume", about.clone(), Some(PATIENCE)).await)
+            Some(server.rpc.call("session.resume", &about, Some(PATIENCE)).await)
         } else {
             None
         };
@@ -147,15 +147,15 @@ impl Talk {
             Some(Ok(_)) => {}
             // It ended before it had kept anything: there is nothing to lose.
             Some(Err(error)) if is_unknown(&error) && request.resume.is_none() => {
-                server.rpc.call("session.create", about, Some(PATIENCE)).await?;
+                server.rpc.call("session.create", &about, Some(PATIENCE)).await?;
             }
             Some(Err(error)) if is_unknown(&error) => return Err(gone(&self.session)),
             Some(Err(error)) => return Err(error),
-            None => _ = server.rpc.call("session.create", about, Some(PATIENCE)).await?,
+            None => _ = server.rpc.call("session.create", &about, Some(PATIENCE)).await?,
         }
         // It outlives the program, so it is said each time.
         let mode = json!({ "sessionId": self.session, "mode": "allow-all" });
-        server.rpc.call("session.permissions.setMode", mode, Some(PATIENCE)).await?;
+        server.rpc.call("session.permissions.setMode", &mode, Some(PATIENCE)).await?;
         Ok(())
     }
 
@@ -248,7 +248,7 @@ impl Talk {
             let format = json!({ "name": "answer", "strict": true, "schema": schema });
             message["responseFormat"] = json!({ "type": "json_schema", "jsonSchema": format });
         }
-        self.call("session.send", message, |talker, sent| {
+        self.call("session.send", &message, |talker, sent| {
             if let Err(error) = sent {
                 talker.tell(News::NotSent(error));
             }
@@ -259,7 +259,7 @@ impl Talk {
     fn call(
         &self,
         method: &'static str,
-        params: Value,
+        params: &Value,
         then: impl FnOnce(&Talker, Result<Value, BackendError>) + Send + 'static,
     ) {
         let Some(server) = &self.server else { return };
@@ -275,7 +275,7 @@ impl Talk {
         self.awake().await?;
         let Some(server) = &self.server else { return Ok(()) };
         let params = json!({ "sessionId": self.session, "modelId": model });
-        server.rpc.call("session.model.switchTo", params, Some(PATIENCE)).await?;
+        server.rpc.call("session.model.switchTo", &params, Some(PATIENCE)).await?;
         self.model = Some(model);
         Ok(())
     }
@@ -296,7 +296,7 @@ impl Talk {
         let number = self.summaries;
         self.summary = Some(Summary { reply, spent: None, number });
         let params = json!({ "sessionId": self.session });
-        self.call("session.history.compact", params, move |talker, made| {
+        self.call("session.history.compact", &params, move |talker, made| {
             talker.tell(News::Summarised { number, made: made.map(drop) });
         });
     }
@@ -333,7 +333,7 @@ impl Talk {
             Heard::Event(event) => self.tell(event),
             Heard::ListChanged => {
                 let params = json!({ "sessionId": self.session });
-                self.call("session.plan.readSqlTodos", params, |talker, told| {
+                self.call("session.plan.readSqlTodos", &params, |talker, told| {
                     talker.tell(News::Listed(told.unwrap_or_default()));
                 });
             }

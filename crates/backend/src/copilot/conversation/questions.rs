@@ -93,7 +93,7 @@ impl Talk {
     fn tool_result(&self, request: &str, text: &str) {
         let result = json!({ "textResultForLlm": text, "resultType": "success" });
         let params = json!({ "sessionId": self.session, "requestId": request, "result": result });
-        self.call("session.tools.handlePendingToolCall", params, |_, _| {});
+        self.call("session.tools.handlePendingToolCall", &params, |_, _| {});
     }
 }
 

@@ -1,5 +1,6 @@
 //! How a turn ends: by itself, because it is interrupted, or because the server is gone.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use atomic_event::{StepError, Stop};
@@ -8,7 +9,6 @@ use tokio::time::Instant;
 use super::errands::Errand;
 use super::{ID, Talk};
 use crate::BackendError;
-use crate::guard::end_marked;
 use crate::opencode::misused;
 use crate::outlet::told_end;
 
@@ -29,7 +29,7 @@ impl Talk {
         }
         turn.interrupted = Some(Instant::now() + INTERRUPTED);
         turn.questions.clear();
-        self.talker.stops();
+        self.talker.presence.stops();
         self.stop_it();
     }
 
@@ -49,18 +49,8 @@ impl Talk {
     /// Tells the program to stop, and ends what its shells are running.
     pub(super) fn stop_it(&self) {
         self.errand(Errand::Abort);
-        if self.talker.has_shell() {
-            let marker = self.talker.request.marker.clone();
-            tokio::task::spawn_blocking(move || end_marked(&marker));
-        }
-    }
-
-    /// Ends what its shells have left running.
-    pub(super) async fn end_shells(&self) {
-        if self.talker.has_shell() {
-            let marker = self.talker.request.marker.clone();
-            let _ = tokio::task::spawn_blocking(move || end_marked(&marker)).await;
-        }
+        let talker = Arc::clone(&self.talker);
+        tokio::spawn(async move { talker.presence.end_shells().await });
     }
 
     pub(super) async fn time_up(&mut self) {
@@ -115,7 +105,7 @@ impl Talk {
     pub(super) async fn lost(&mut self, error: BackendError) {
         self.leave_server();
         // Whoever watches over its processes may be gone as well.
-        self.end_shells().await;
+        self.talker.presence.end_shells().await;
         if let Some(summary) = self.summary.take() {
             summary.fail(error.clone().into());
         }
@@ -144,17 +134,20 @@ impl Talk {
 
     /// Leaves the session. When it returns, nothing is left of the turn that was under way.
     pub(super) async fn end(mut self, rests: bool) {
-        self.talker.leaves();
+        self.talker.presence.leaves();
         let was_busy =
             self.turn.take().is_some() || self.summary.is_some() || self.standing.may_be_busy;
         if let Some((server, errands)) = self.server.take() {
             if was_busy {
-                self.talker.stops();
+                self.talker.presence.stops();
                 // What runs is ended at once, also where the program takes its time to stop.
-                tokio::join!(errands.abort_and_wait(INTERRUPTED), self.end_shells());
+                tokio::join!(
+                    errands.abort_and_wait(INTERRUPTED),
+                    self.talker.presence.end_shells()
+                );
             }
             if !rests {
-                self.end_shells().await;
+                self.talker.presence.end_shells().await;
             }
             server.leave(&self.session);
         }

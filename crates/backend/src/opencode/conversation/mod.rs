@@ -7,26 +7,25 @@ mod summary;
 mod turn;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
-use atomic_event::{
-    Answer, BackendId, Question, QuestionId, Report, StepError, Stop, TurnEvent, Usage,
-};
+use atomic_event::{Answer, BackendId, Question, QuestionId, Report, Stop, TurnEvent};
 use serde_json::json;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::catalogue::Facts;
 use super::decode::{Decoder, Heard, Verdict};
 use super::failures::broken_off;
 use super::launch::{NOBODY, PERSONA, Setup};
-use super::server::Lease;
+use super::server::Server;
 use super::talker::{News, Talker};
 use super::wire::{Model, Prompt, PromptPart};
-use super::{ID, Shared, misused};
+use super::{ID, Shared, misused, model_named};
 use crate::asking::Asking;
 use crate::outlet::{Outlet, at, deserted, tell};
+use crate::serving::{Held, Lease, Presence, Wish};
 use crate::trouble::Trouble;
 use crate::{BackendError, OpenRequest, Turn};
 use errands::{Errand, Errands};
@@ -40,16 +39,6 @@ const SETTLED: Duration = Duration::from_millis(300);
 /// How often a turn may be found not to have begun before it counts as over: some ten seconds.
 const LOOKS: u32 = 30;
 
-/// What the holder of a conversation wants.
-pub(super) enum Command {
-    Send { prompt: String, reply: oneshot::Sender<Result<Turn, BackendError>> },
-    Answer { id: QuestionId, answer: Answer, reply: oneshot::Sender<Result<(), BackendError>> },
-    Interrupt { reply: oneshot::Sender<()> },
-    Compact { reply: oneshot::Sender<Result<Option<Usage>, StepError>> },
-    SetModel { model: Model, reply: oneshot::Sender<Result<(), BackendError>> },
-    Close { rests: bool, reply: oneshot::Sender<()> },
-}
-
 /// The task that talks.
 pub(super) struct Talk {
     shared: Arc<Shared>,
@@ -58,9 +47,9 @@ pub(super) struct Talk {
     session: String,
     talker: Arc<Talker>,
     /// Where it talks, as long as that is there.
-    server: Option<(Lease, Errands)>,
+    server: Option<(Lease<Server>, Errands)>,
     news: mpsc::UnboundedReceiver<News>,
-    commands: mpsc::Receiver<Command>,
+    wishes: mpsc::Receiver<Wish>,
     decoder: Decoder,
     turn: Option<CurrentTurn>,
     outlet: Option<Outlet>,
@@ -70,7 +59,7 @@ pub(super) struct Talk {
 
 /// What wakes the task up.
 enum Woken {
-    Command(Option<Command>),
+    Wish(Option<Wish>),
     News(Option<News>),
     Told,
     NobodyListens,
@@ -84,7 +73,7 @@ impl Talk {
         setup: Setup,
         model: Model,
         request: OpenRequest,
-    ) -> Result<(mpsc::Sender<Command>, String, Weak<Talker>), BackendError> {
+    ) -> Result<Held, BackendError> {
         let server = shared.server(&setup, &request.marker).await?;
         let facts = Facts::of(&server, &request.workspace, &model).await?;
         server.gate.is_in(&request.workspace).await?;
@@ -97,9 +86,10 @@ impl Talk {
         };
         let mcp = servers(&server, &request).await;
         let (sender, news) = mpsc::unbounded_channel();
-        let talker = Arc::new(Talker::new(request, mcp, sender));
+        let presence = Arc::new(Presence::new(&request.marker));
+        let talker = Arc::new(Talker::new(request, mcp, Arc::clone(&presence), sender));
         server.enter(&session, &talker).await?;
-        let (commands, orders) = mpsc::channel(8);
+        let (wishes, orders) = mpsc::channel(8);
         let mut decoder = Decoder::new(&session);
         facts.tell(&mut decoder);
         let mut talk = Self {
@@ -110,7 +100,7 @@ impl Talk {
             talker: Arc::clone(&talker),
             server: None,
             news,
-            commands: orders,
+            wishes: orders,
             decoder,
             turn: None,
             outlet: None,
@@ -122,10 +112,10 @@ impl Talk {
         };
         talk.settle_in(server);
         tokio::spawn(talk.run());
-        Ok((commands, session, Arc::downgrade(&talker)))
+        Ok(Held::new(session, ID, wishes, presence))
     }
 
-    fn settle_in(&mut self, server: Lease) {
+    fn settle_in(&mut self, server: Lease<Server>) {
         let errands = Errands::start(&server, &self.session, &self.talker);
         self.server = Some((server, errands));
     }
@@ -138,13 +128,13 @@ impl Talk {
     async fn run(mut self) {
         loop {
             match self.woken().await {
-                Woken::Command(None) => return self.end(false).await,
-                Woken::Command(Some(Command::Close { rests, reply })) => {
+                Woken::Wish(None) => return self.end(false).await,
+                Woken::Wish(Some(Wish::Close { rests, reply })) => {
                     self.end(rests).await;
                     let _ = reply.send(());
                     return;
                 }
-                Woken::Command(Some(command)) => self.obey(command).await,
+                Woken::Wish(Some(wish)) => self.obey(wish).await,
                 Woken::News(Some(news)) => self.hear(news).await,
                 Woken::News(None) | Woken::Told => {}
                 Woken::NobodyListens => {
@@ -161,7 +151,7 @@ impl Talk {
         let listener = self.outlet.as_ref().map(Outlet::listener);
         tokio::select! {
             biased;
-            command = self.commands.recv() => Woken::Command(command),
+            wish = self.wishes.recv() => Woken::Wish(wish),
             () = deserted(listener) => Woken::NobodyListens,
             () = tell(&mut self.outlet) => Woken::Told,
             news = self.news.recv() => Woken::News(news),
@@ -176,26 +166,26 @@ impl Talk {
         turn.into_iter().chain(summary).chain(trial).min()
     }
 
-    async fn obey(&mut self, command: Command) {
-        match command {
-            Command::Send { prompt, reply } => {
+    async fn obey(&mut self, wish: Wish) {
+        match wish {
+            Wish::Send { prompt, reply } => {
                 let sent = self.send(&prompt).await;
                 let _ = reply.send(sent);
             }
-            Command::Answer { id, answer, reply } => {
+            Wish::Answer { id, answer, reply } => {
                 let answered = self.answer(&id, &answer);
                 let _ = reply.send(answered);
             }
-            Command::Interrupt { reply } => {
+            Wish::Interrupt { reply } => {
                 self.interrupt();
                 let _ = reply.send(());
             }
-            Command::Compact { reply } => self.compact(reply).await,
-            Command::SetModel { model, reply } => {
-                let set = self.set_model(model).await;
+            Wish::Compact { reply } => self.compact(reply).await,
+            Wish::SetModel { model, reply } => {
+                let set = self.set_model(&model).await;
                 let _ = reply.send(set);
             }
-            Command::Close { reply, .. } => {
+            Wish::Close { reply, .. } => {
                 let _ = reply.send(());
             }
         }
@@ -243,7 +233,7 @@ impl Talk {
         };
         let body = serde_json::to_value(&body).unwrap_or_default();
         self.decoder.begin_turn(message);
-        self.talker.goes_on();
+        self.talker.presence.goes_on();
         self.outlet = Some(outlet);
         self.turn = Some(CurrentTurn { unheard: Some(body.clone()), ..CurrentTurn::default() });
         let is_busy = std::mem::take(&mut self.standing.may_be_busy);
@@ -272,7 +262,8 @@ impl Talk {
         Ok(())
     }
 
-    async fn set_model(&mut self, model: Model) -> Result<(), BackendError> {
+    async fn set_model(&mut self, model: &str) -> Result<(), BackendError> {
+        let model = model_named(model)?;
         self.awake().await?;
         // A provider that nobody has asked for yet needs another server.
         if let Some(providers) = &mut self.setup.providers
@@ -289,7 +280,7 @@ impl Talk {
         Ok(())
     }
 
-    async fn move_to(&mut self, server: Lease) -> Result<(), BackendError> {
+    async fn move_to(&mut self, server: Lease<Server>) -> Result<(), BackendError> {
         self.leave_server();
         server.enter(&self.session, &self.talker).await?;
         self.settle_in(server);
@@ -327,7 +318,7 @@ impl Talk {
             News::Garbled(line) => {
                 let error = BackendError::Garbled { backend: BackendId::from(ID), line };
                 self.leave_server();
-                self.end_shells().await;
+                self.talker.presence.end_shells().await;
                 self.finish(Stop::Failed(error.into()));
             }
             News::Gone(error) => self.lost(error).await,

@@ -89,6 +89,7 @@ macro_rules! backend_conformance {
             the_agents_list_is_told
             a_summary_takes_the_place_of_what_was_said
             what_was_spent_is_counted_once
+            the_price_is_told
             the_context_is_measured
             models_are_listed
             structured_output_is_the_final_text

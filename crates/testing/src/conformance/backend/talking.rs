@@ -82,6 +82,14 @@ pub async fn usage_is_reported(stage: &dyn Stage) {
     assert_eq!(has_cost, backend.reports_cost());
 }
 
+/// What a turn costs is told in money.
+pub async fn the_price_is_told(stage: &dyn Stage) {
+    let open = open(stage.backend(&Scenario::Text).as_ref()).await;
+    let (heard, _) = open.exchange("go").await;
+    let price: f64 = heard.spent.iter().filter_map(|usage| usage.cost_usd).sum();
+    assert!(price > 0.0, "no price is told: {:?}", heard.spent);
+}
+
 /// A question waits for its answer, takes it once, and the turn goes on with it.
 pub async fn a_question_is_asked_and_the_answer_goes_on(stage: &dyn Stage) {
     let open = open(stage.backend(&Scenario::Question).as_ref()).await;
