@@ -65,6 +65,13 @@ impl Program {
         Reply::call(tool, json!({ place: path, text: content }))
     }
 
+    /// What it has to do before it can write a file that may be there, in a folder that may not.
+    pub(super) fn makes_room(self, path: &str) -> Option<Reply> {
+        let folder = path.rsplit_once('/').map_or(".", |(folder, _)| folder);
+        let is_needed = self == Self::Copilot;
+        is_needed.then(|| self.runs(&format!("mkdir -p {folder} && rm -f {path}")))
+    }
+
     pub(super) fn edits(self, path: &str, old: &str, new: &str) -> Reply {
         let (tool, [place, before, after]) = match self {
             Self::Claude(_) => ("Edit", ["file_path", "old_string", "new_string"]),
