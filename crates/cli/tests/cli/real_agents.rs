@@ -152,10 +152,7 @@ fn question_outlives_its_asker(stand: &Stand, left: impl FnOnce(u32)) {
     assert!(answered.stdout.ends_with("Blue it is.\n"), "{}", answered.stdout);
 
     let after = stand.server.requests().split_off(before);
-    let talks: Vec<&Received> = after
-        .iter()
-        .filter(|r| r.body["messages"].is_array())
-        .collect();
+    let talks: Vec<&Received> = after.iter().filter(|r| r.body["messages"].is_array()).collect();
     let last = &talks.last().unwrap().body;
     assert_eq!(told(last, "The user's answer: Blue"), 1, "{program:?}: {last:#}");
     let prompts = last.to_string().matches("Paint it").count();
@@ -164,9 +161,19 @@ fn question_outlives_its_asker(stand: &Stand, left: impl FnOnce(u32)) {
 
 /// How many messages of the user have this in them.
 fn told(body: &Value, text: &str) -> usize {
+    having(body, text, |role| role == "user")
+}
+
+/// How many messages that are not the model's own have this in them: some programs hand over the
+/// results of tools as the user's.
+fn heard(body: &Value, text: &str) -> usize {
+    having(body, text, |role| role != "assistant")
+}
+
+fn having(body: &Value, text: &str, by: impl Fn(&Value) -> bool) -> usize {
     let messages = body["messages"].as_array().unwrap().iter();
-    let from_user = messages.filter(|message| message["role"] == "user");
-    from_user.filter(|message| message.to_string().contains(text)).count()
+    let theirs = messages.filter(|message| by(&message["role"]));
+    theirs.filter(|message| message.to_string().contains(text)).count()
 }
 
 /// The facts of the only session of one turn.

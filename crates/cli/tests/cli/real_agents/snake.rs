@@ -91,8 +91,7 @@ fn used_the_tools_of_the_program(stand: &Stand) {
     let asked = facts.iter().filter(|fact| fact["type"] == "question_asked").count();
     assert_eq!(asked, 1, "only the question of the designer");
     let spent = facts.iter().filter(|fact| fact["report"]["kind"] == "spent");
-    let costs: Vec<Option<f64>> =
-        spent.map(|fact| fact["report"]["cost_usd"].as_f64()).collect();
+    let costs: Vec<Option<f64>> = spent.map(|fact| fact["report"]["cost_usd"].as_f64()).collect();
     let told = stand.env.summary()["costUsd"].as_f64();
     if stand.programs[0] == Program::Copilot {
         // It counts requests, not money.
