@@ -55,6 +55,10 @@ pub(crate) fn without_colours(text: &str) -> String {
 pub(crate) fn tool_name(name: &str) -> String {
     match name {
         "Bash" | "bash" => "shell".to_owned(),
+        "view" => "read".to_owned(),
+        "create" => "write".to_owned(),
+        "web_fetch" => "webfetch".to_owned(),
+        "web_search" => "websearch".to_owned(),
         mcp if mcp.starts_with("mcp__") => mcp.to_owned(),
         other => other.to_lowercase(),
     }

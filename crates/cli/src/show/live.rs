@@ -74,12 +74,13 @@ impl Live {
 
 impl FrontEnd for Live {
     fn fact(&mut self, envelope: &Envelope) -> io::Result<()> {
+        // First of all: an answer may come as soon as the question is seen.
+        ask::note(&self.open, &envelope.event);
         let width = usize::from(Term::stdout().size().1).max(20) - 1;
         for line in self.lines.lines(envelope) {
             // A line the terminal has to wrap would be counted as one when the bars are redrawn.
             self.bars.println(wrapped(&line, width))?;
         }
-        ask::note(&self.open, &envelope.event);
         self.note_running(&envelope.event);
         self.refresh();
         Ok(())

@@ -128,10 +128,16 @@ fn a_question_survives_the_death_of_the_one_who_put_it() {
 
 /// Whether some session's journal has a question.
 pub(crate) fn asked(sessions: &Path) -> bool {
-    folders(sessions).iter().any(|session| {
+    questions(sessions) > 0
+}
+
+/// How many questions there are in the journals of all sessions.
+pub(crate) fn questions(sessions: &Path) -> usize {
+    let of_session = |session: &PathBuf| {
         let journal = fs::read_to_string(session.join("journal.jsonl")).unwrap_or_default();
-        journal.contains("\"type\":\"question_asked\"")
-    })
+        journal.matches("\"type\":\"question_asked\"").count()
+    };
+    folders(sessions).iter().map(of_session).sum()
 }
 
 fn folders(sessions: &Path) -> Vec<PathBuf> {

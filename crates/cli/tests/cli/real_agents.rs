@@ -1,6 +1,7 @@
 //! The real programs, driven by the real binary, with a scripted model. What is here is about Claude
 //! Code, or about a `Stand` for any of them.
 
+mod copilot;
 mod demo_model;
 mod lists;
 mod opencode;
@@ -12,7 +13,7 @@ mod together;
 use std::process::Command;
 use std::time::Duration;
 
-use atomic_testing::agents::{CLAUDE, ClaudeHome, OLDER_CLAUDE, OpenCodeHome};
+use atomic_testing::agents::{CLAUDE, ClaudeHome, CopilotHome, OLDER_CLAUDE, OpenCodeHome};
 use atomic_testing::model::{ModelServer, Received, Reply, Script, Turn};
 use program::Program;
 use serde_json::{Value, json};
@@ -30,6 +31,7 @@ struct Stand {
     programs: Vec<Program>,
     claude: ClaudeHome,
     opencode: OpenCodeHome,
+    copilot: CopilotHome,
     server: ModelServer,
 }
 
@@ -48,6 +50,7 @@ impl Stand {
             programs: programs.to_owned(),
             claude: ClaudeHome::default(),
             opencode: OpenCodeHome::new(&server.url()),
+            copilot: CopilotHome::default(),
             server,
         }
     }
@@ -59,9 +62,9 @@ impl Stand {
         let folders = self.programs.iter().map(|program| program.folder());
         let path = std::env::join_paths(folders.chain(std::env::split_paths(&path)));
         command.env("PATH", path.unwrap());
-        let of_programs =
-            self.claude.env(&self.server.url()).into_iter().chain(self.opencode.env());
-        for (name, value) in of_programs {
+        let url = self.server.url();
+        let homes = [self.claude.env(&url), self.opencode.env(), self.copilot.env(&url)];
+        for (name, value) in homes.into_iter().flatten() {
             // Sessions are listed in the home of the test.
             if name != "HOME" {
                 command.env(name, value);
@@ -149,10 +152,7 @@ fn question_outlives_its_asker(stand: &Stand, left: impl FnOnce(u32)) {
     assert!(answered.stdout.ends_with("Blue it is.\n"), "{}", answered.stdout);
 
     let after = stand.server.requests().split_off(before);
-    let talks: Vec<&Received> = after
-        .iter()
-        .filter(|r| r.path.starts_with("/v1/messages") && r.body["messages"].is_array())
-        .collect();
+    let talks: Vec<&Received> = after.iter().filter(|r| r.body["messages"].is_array()).collect();
     let last = &talks.last().unwrap().body;
     assert_eq!(told(last, "The user's answer: Blue"), 1, "{program:?}: {last:#}");
     let prompts = last.to_string().matches("Paint it").count();
@@ -161,9 +161,19 @@ fn question_outlives_its_asker(stand: &Stand, left: impl FnOnce(u32)) {
 
 /// How many messages of the user have this in them.
 fn told(body: &Value, text: &str) -> usize {
+    having(body, text, |role| role == "user")
+}
+
+/// How many messages that are not the model's own have this in them: some programs hand over the
+/// results of tools as the user's.
+fn heard(body: &Value, text: &str) -> usize {
+    having(body, text, |role| role != "assistant")
+}
+
+fn having(body: &Value, text: &str, by: impl Fn(&Value) -> bool) -> usize {
     let messages = body["messages"].as_array().unwrap().iter();
-    let from_user = messages.filter(|message| message["role"] == "user");
-    from_user.filter(|message| message.to_string().contains(text)).count()
+    let theirs = messages.filter(|message| by(&message["role"]));
+    theirs.filter(|message| message.to_string().contains(text)).count()
 }
 
 /// The facts of the only session of one turn.

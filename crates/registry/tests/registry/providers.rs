@@ -107,25 +107,32 @@ fn nothing_is_overlooked() {
 /// A model in a file of a provider, and what backends are told.
 #[test]
 fn a_model_is_what_it_is_only_on_its_own_backend() {
+    let (claude, opencode) = ("project/.claude/agents/a.md", "project/.opencode/agent/a.md");
+    let (copilot, atomic) = ("project/.github/agents/a.agent.md", "project/.atomic/agents/a.md");
+    let sonnet = "anthropic/claude-sonnet-4";
     let files = [
-        ("project/.claude/agents/a.md", "claude-opus-4-5", [Some("claude-opus-4-5"), None]),
-        ("project/.claude/agents/a.md", "gpt-5", [Some("gpt-5"), None]),
-        ("project/.claude/agents/a.md", "Inherit", [None, None]),
-        (
-            "project/.opencode/agent/a.md",
-            "anthropic/claude-sonnet-4",
-            [Some("sonnet"), Some("anthropic/claude-sonnet-4")],
-        ),
-        ("project/.opencode/agent/a.md", "openai/gpt-5", [None, Some("openai/gpt-5")]),
-        ("project/.atomic/agents/a.md", "claude-haiku-4-5", [Some("haiku"), None]),
-        ("project/.atomic/agents/a.md", "gpt-5", [Some("gpt-5"), None]),
-        ("project/.atomic/agents/a.md", "x/haiku-4", [Some("haiku"), Some("x/haiku-4")]),
+        (claude, "claude-opus-4-5", [Some("claude-opus-4-5"), None, None]),
+        (claude, "gpt-5", [Some("gpt-5"), None, None]),
+        (claude, "Inherit", [None, None, None]),
+        (opencode, sonnet, [Some("sonnet"), Some(sonnet), None]),
+        (opencode, "openai/gpt-5", [None, Some("openai/gpt-5"), None]),
+        (copilot, "claude-sonnet-4.5", [Some("sonnet"), None, Some("claude-sonnet-4.5")]),
+        (copilot, "gpt-5", [None, None, Some("gpt-5")]),
+        (copilot, "sonnet", [Some("sonnet"), None, Some("sonnet")]),
+        (copilot, "Claude Sonnet 4.5 (copilot)", [Some("sonnet"), None, None]),
+        (copilot, "GPT-5 (copilot)", [None, None, None]),
+        (copilot, "inherit", [None, None, None]),
+        (atomic, "claude-haiku-4-5", [Some("haiku"), None, Some("claude-haiku-4-5")]),
+        (atomic, "Haiku", [Some("haiku"), None, None]),
+        (atomic, "gpt-5", [Some("gpt-5"), None, Some("gpt-5")]),
+        (atomic, "GPT-5 (copilot)", [Some("GPT-5 (copilot)"), None, None]),
+        (atomic, "x/haiku-4", [Some("haiku"), Some("x/haiku-4"), Some("x/haiku-4")]),
     ];
     for (path, model, told) in files {
         let registry = Tree::of(&[(path, &format!("---\nmodel: {model}\n---\nx\n"))]).registry();
         let agent = registry.find(Kind::Agent, "a").unwrap();
         let on = |backend| agent.model.as_ref().unwrap().on(backend, agent.origin.provider);
-        assert_eq!(["claude", "opencode"].map(on), told, "{model} in {path}");
+        assert_eq!(["claude", "opencode", "copilot"].map(on), told, "{model} in {path}");
     }
 }
 

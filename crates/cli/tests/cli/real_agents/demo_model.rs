@@ -64,11 +64,13 @@ fn written(program: Program, write: &Value) -> Vec<Reply> {
         }
         None => write["text"].as_str().unwrap().to_owned(),
     };
-    let read = program.reads(path);
-    if path != "README.md" {
-        return vec![read, program.writes(path, &text)];
-    }
-    let (first, rest) = text.split_once('\n').unwrap();
-    let write = program.writes(path, &format!("# Draft\n{rest}"));
-    vec![read, write, program.edits(path, "# Draft", first)]
+    let before = std::iter::once(program.reads(path)).chain(program.makes_room(path));
+    let after = if path == "README.md" {
+        let (first, rest) = text.split_once('\n').unwrap();
+        let write = program.writes(path, &format!("# Draft\n{rest}"));
+        vec![write, program.edits(path, "# Draft", first)]
+    } else {
+        vec![program.writes(path, &text)]
+    };
+    before.chain(after).collect()
 }

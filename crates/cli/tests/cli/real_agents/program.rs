@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use atomic_testing::agents::{OPENCODE, folder};
+use atomic_testing::agents::{COPILOT, OPENCODE, folder};
 use atomic_testing::model::{Action, Reply};
 use serde_json::{Value, json};
 
@@ -12,6 +12,7 @@ pub(super) enum Program {
     /// Claude Code, in a version.
     Claude(&'static str),
     OpenCode,
+    Copilot,
 }
 
 impl Program {
@@ -19,6 +20,7 @@ impl Program {
         match self {
             Self::Claude(_) => "claude",
             Self::OpenCode => "opencode",
+            Self::Copilot => "copilot",
         }
     }
 
@@ -27,6 +29,7 @@ impl Program {
         match self {
             Self::Claude(version) => folder("claude", version),
             Self::OpenCode => folder("opencode", OPENCODE),
+            Self::Copilot => folder("copilot", COPILOT),
         }
     }
 
@@ -34,7 +37,9 @@ impl Program {
     pub(super) fn shell(self, command: &str) -> Action {
         let (tool, input) = match self {
             Self::Claude(_) => ("Bash", json!({ "command": command })),
-            Self::OpenCode => ("bash", json!({ "command": command, "description": "Runs it" })),
+            Self::OpenCode | Self::Copilot => {
+                ("bash", json!({ "command": command, "description": "Runs it" }))
+            }
         };
         Action::Call { tool: tool.to_owned(), input }
     }
@@ -47,36 +52,50 @@ impl Program {
         match self {
             Self::Claude(_) => Reply::call("Read", json!({ "file_path": path })),
             Self::OpenCode => Reply::call("read", json!({ "filePath": path })),
+            Self::Copilot => Reply::call("view", json!({ "path": path })),
         }
     }
 
     pub(super) fn writes(self, path: &str, content: &str) -> Reply {
-        let (tool, key) = match self {
-            Self::Claude(_) => ("Write", "file_path"),
-            Self::OpenCode => ("write", "filePath"),
+        let (tool, place, text) = match self {
+            Self::Claude(_) => ("Write", "file_path", "content"),
+            Self::OpenCode => ("write", "filePath", "content"),
+            Self::Copilot => ("create", "path", "file_text"),
         };
-        Reply::call(tool, json!({ key: path, "content": content }))
+        Reply::call(tool, json!({ place: path, text: content }))
+    }
+
+    /// What it has to do before it can write a file that may be there, in a folder that may not.
+    pub(super) fn makes_room(self, path: &str) -> Option<Reply> {
+        let folder = path.rsplit_once('/').map_or(".", |(folder, _)| folder);
+        let is_needed = self == Self::Copilot;
+        is_needed.then(|| self.runs(&format!("mkdir -p {folder} && rm -f {path}")))
     }
 
     pub(super) fn edits(self, path: &str, old: &str, new: &str) -> Reply {
-        match self {
-            Self::Claude(_) => Reply::call(
-                "Edit",
-                json!({ "file_path": path, "old_string": old, "new_string": new }),
-            ),
-            Self::OpenCode => {
-                Reply::call("edit", json!({ "filePath": path, "oldString": old, "newString": new }))
-            }
-        }
+        let (tool, [place, before, after]) = match self {
+            Self::Claude(_) => ("Edit", ["file_path", "old_string", "new_string"]),
+            Self::OpenCode => ("edit", ["filePath", "oldString", "newString"]),
+            Self::Copilot => ("edit", ["path", "old_str", "new_str"]),
+        };
+        Reply::call(tool, json!({ place: path, before: old, after: new }))
     }
 
     /// Asks all of these at once: red or blue?
     pub(super) fn asks(self, questions: &[&str]) -> Reply {
-        let options = ["Red", "Blue"].map(|label| json!({ "label": label, "description": label }));
+        let labels = ["Red", "Blue"];
         let (tool, several) = match self {
             Self::Claude(_) => ("AskUserQuestion", "multiSelect"),
             Self::OpenCode => ("question", "multiple"),
+            Self::Copilot => {
+                let ask = |text: &&str| Action::Call {
+                    tool: "ask_user".to_owned(),
+                    input: json!({ "question": text, "choices": labels }),
+                };
+                return questions.iter().map(ask).fold(Reply::default(), Reply::and);
+            }
         };
+        let options = labels.map(|label| json!({ "label": label, "description": label }));
         let question = |text: &&str| -> Value {
             json!({ "question": text, "header": "Colour", several: false, "options": options })
         };
