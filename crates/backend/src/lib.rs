@@ -14,6 +14,8 @@ mod lifeline;
 pub mod opencode;
 mod outlet;
 mod process;
+#[cfg(test)]
+mod recordings;
 pub mod script;
 mod tools;
 mod trouble;
