@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use atomic_event::BackendId;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::process::{ChildStdin, ChildStdout};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
+};
+use tokio::process::ChildStdout;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
@@ -21,20 +23,26 @@ const LENGTH: &str = "content-length:";
 /// The largest message that is taken.
 const LARGEST: usize = 256 * 1024 * 1024;
 
+/// The longest line in front of a message.
+const LONGEST_LINE: usize = 4 * 1024;
+
 /// Our side of the line.
 #[derive(Debug)]
 pub(super) struct Rpc {
     outgoing: mpsc::UnboundedSender<Value>,
-    open: Mutex<BTreeMap<u64, oneshot::Sender<Result<Value, String>>>>,
+    /// Calls that are not answered yet; none once nobody will answer any more.
+    open: Mutex<Option<Calls>>,
     calls: AtomicU64,
 }
 
+type Calls = BTreeMap<u64, oneshot::Sender<Result<Value, String>>>;
+
 impl Rpc {
     /// Writes what is said into the program's input, as soon as the program reads it.
-    pub(super) fn new(stdin: ChildStdin) -> Self {
+    pub(super) fn new(stdin: impl AsyncWrite + Send + Unpin + 'static) -> Self {
         let (outgoing, said) = mpsc::unbounded_channel();
         tokio::spawn(write(stdin, said));
-        Self { outgoing, open: Mutex::default(), calls: AtomicU64::new(1) }
+        Self { outgoing, open: Mutex::new(Some(Calls::new())), calls: AtomicU64::new(1) }
     }
 
     fn say(&self, mut message: Value) {
@@ -52,14 +60,17 @@ impl Rpc {
     ) -> Result<Value, BackendError> {
         let id = self.calls.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
-        lock(&self.open).insert(id, sender);
+        match lock(&self.open).as_mut() {
+            Some(open) => _ = open.insert(id, sender),
+            None => return Err(exited(&format!("it ended before it was asked for {method}"))),
+        }
         self.say(json!({ "id": id, "method": method, "params": params }));
         let answer = match limit {
             None => answer.await,
             Some(limit) => match timeout(limit, answer).await {
                 Ok(answer) => answer,
                 Err(_) => {
-                    lock(&self.open).remove(&id);
+                    self.close(id);
                     return Err(exited(&format!("it did not answer {method} in time")));
                 }
             },
@@ -86,19 +97,22 @@ impl Rpc {
 
     /// The program has answered a call.
     pub(super) fn answered(&self, id: &Value, answer: Result<Value, String>) {
-        let open = id.as_u64().and_then(|id| lock(&self.open).remove(&id));
-        if let Some(open) = open {
+        if let Some(open) = id.as_u64().and_then(|id| self.close(id)) {
             let _ = open.send(answer);
         }
     }
 
+    fn close(&self, id: u64) -> Option<oneshot::Sender<Result<Value, String>>> {
+        lock(&self.open).as_mut()?.remove(&id)
+    }
+
     /// Nobody will answer any more.
     pub(super) fn hang_up(&self) {
-        lock(&self.open).clear();
+        *lock(&self.open) = None;
     }
 }
 
-async fn write(mut stdin: ChildStdin, mut said: mpsc::UnboundedReceiver<Value>) {
+async fn write(mut stdin: impl AsyncWrite + Unpin, mut said: mpsc::UnboundedReceiver<Value>) {
     while let Some(message) = said.recv().await {
         let body = message.to_string();
         let head = format!("Content-Length: {}\r\n\r\n", body.len());
@@ -110,6 +124,7 @@ async fn write(mut stdin: ChildStdin, mut said: mpsc::UnboundedReceiver<Value>) 
 }
 
 /// What comes from the program.
+#[derive(Debug, PartialEq)]
 pub(super) enum Incoming {
     Message(Vec<u8>),
     /// Something that is no message.
@@ -118,10 +133,10 @@ pub(super) enum Incoming {
 }
 
 /// Reads messages.
-pub(super) struct Reader(BufReader<ChildStdout>);
+pub(super) struct Reader<R = ChildStdout>(BufReader<R>);
 
-impl Reader {
-    pub(super) fn new(stdout: ChildStdout) -> Self {
+impl<R: AsyncRead + Unpin> Reader<R> {
+    pub(super) fn new(stdout: R) -> Self {
         Self(BufReader::with_capacity(256 * 1024, stdout))
     }
 
@@ -129,9 +144,11 @@ impl Reader {
         let mut length = None;
         loop {
             let mut line = vec![];
-            match self.0.read_until(b'\n', &mut line).await {
-                Ok(0) | Err(_) => return Incoming::End,
-                Ok(_) => {}
+            let mut limited = (&mut self.0).take(LONGEST_LINE as u64);
+            let read = limited.read_until(b'\n', &mut line).await;
+            // A line that is not whole is too long, or there will be no more of it.
+            if read.is_err() || (line.last() != Some(&b'\n') && line.len() < LONGEST_LINE) {
+                return Incoming::End;
             }
             let line = String::from_utf8_lossy(&line).trim().to_lowercase();
             match (line.strip_prefix(LENGTH), length) {
@@ -162,3 +179,6 @@ pub(super) fn exited(status: &str) -> BackendError {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;
