@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use atomic_backend::Backend;
 use atomic_backend::claude::{ClaudeBackend, ClaudeConfig};
-use atomic_backend::guard::Guard;
 use atomic_backend::copilot::{CopilotBackend, CopilotConfig};
+use atomic_backend::guard::Guard;
 use atomic_backend::opencode::{OpenCodeBackend, OpenCodeConfig};
 use atomic_backend::script::{Script, ScriptBackend};
 use atomic_registry::settings::BACKEND;

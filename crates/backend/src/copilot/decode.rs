@@ -253,3 +253,6 @@ fn piece(about: &About, event: impl FnOnce(String) -> TurnEvent) -> Vec<Heard> {
 fn reported(report: Report) -> Heard {
     Heard::Event(TurnEvent::Reported(report))
 }
+
+#[cfg(test)]
+mod tests;
