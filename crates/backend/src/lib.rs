@@ -13,6 +13,8 @@ pub mod guard;
 pub mod opencode;
 mod outlet;
 mod process;
+#[cfg(test)]
+mod recordings;
 pub mod script;
 mod serving;
 mod tools;

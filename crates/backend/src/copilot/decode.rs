@@ -11,7 +11,10 @@ use serde_json::Value;
 
 use super::ID;
 use super::talker::{QUESTION, QUESTIONS};
-use super::wire::{About, Event};
+use super::wire::{
+    CallFailed, Event, Failed, HelperBegan, HelperEnded, Idle, Piece, Retried, Said, Spent,
+    ToolBegan, ToolEnded, What,
+};
 use crate::trouble::{self, Kind, Trouble};
 use crate::words::{questions, shorten, summary, tool_name};
 
@@ -67,54 +70,61 @@ impl Decoder {
 
     /// Takes in one event.
     pub(super) fn event(&mut self, event: &Event) -> Vec<Heard> {
-        let (about, by) = (&event.about, event.agent.as_deref());
-        match event.kind {
-            "user.message" if by.is_none() => vec![Heard::Taken],
-            "assistant.turn_start" if by.is_none() => vec![Heard::Began],
-            "external_tool.requested" if about.tool_name == QUESTIONS => vec![Heard::Asked {
-                request: about.request_id.clone(),
-                questions: questions(&about.arguments),
+        let by = event.agent.as_deref();
+        match &event.what {
+            What::Said(said) => self.message(said, by),
+            What::Spent(spent) => self.spent(*spent, by),
+            What::OurToolUsed(used) if used.tool_name == QUESTIONS => vec![Heard::Asked {
+                request: used.request_id.clone(),
+                questions: questions(&used.arguments),
             }],
-            "assistant.message_delta" if by.is_none() => {
+            What::ToolBegan(tool) => self.tool_began(tool, by).into_iter().collect(),
+            What::ToolEnded(tool) => self.tool_ended(tool).into_iter().collect(),
+            What::HelperBegan(helper) => self.helper_began(helper, by).into_iter().collect(),
+            What::HelperFinished(end) => self.helper_ended(*end, by, HelperState::Finished),
+            What::HelperFailed(end) => self.helper_ended(*end, by, HelperState::Failed),
+            What::Retried(retried) => self.retried(retried),
+            What::ListChanged => vec![Heard::ListChanged],
+            What::Compacted(told) if told.success => vec![reported(Report::Compacted {
+                before: told.pre_compaction_tokens,
+                after: told.post_compaction_tokens,
+            })],
+            What::Idle(idle) => vec![Heard::Ended(self.stop(*idle))],
+            // The rest matters only of the agent itself.
+            What::Taken if by.is_none() => vec![Heard::Taken],
+            What::Began if by.is_none() => vec![Heard::Began],
+            What::Typed(text) if by.is_none() => {
                 self.came_in_pieces = true;
-                piece(about, |text| TurnEvent::Typed { text })
+                piece(text, |text| TurnEvent::Typed { text })
             }
-            "assistant.reasoning_delta" if by.is_none() => {
-                piece(about, |text| TurnEvent::Thought { text })
-            }
-            "assistant.message" => self.message(about, by),
-            "assistant.usage" => self.spent(about, by),
-            "session.usage_info" if by.is_none() => {
-                self.window = about.token_limit.or(self.window);
+            What::Thought(text) if by.is_none() => piece(text, |text| TurnEvent::Thought { text }),
+            What::Room(room) if by.is_none() => {
+                self.window = room.token_limit.or(self.window);
                 vec![]
             }
-            "tool.execution_start" => self.tool_began(about, by).into_iter().collect(),
-            "tool.execution_complete" => self.tool_ended(about).into_iter().collect(),
-            "subagent.started" => self.helper_began(about, by).into_iter().collect(),
-            "subagent.completed" => self.helper_ended(about, by, HelperState::Finished),
-            "subagent.failed" => self.helper_ended(about, by, HelperState::Failed),
-            "assistant.turn_retry" => self.retried(about),
-            "model.model_call_failure" if by.is_none() => {
-                let words = said(&about.model_call.error);
-                let kind = trouble::kind(about.model_call.status, &words, "");
+            What::CallFailed(CallFailed { model_call }) if by.is_none() => {
+                let words = said(&model_call.error);
+                let kind = trouble::kind(model_call.status, &words, "");
                 self.failed = Some(Trouble { kind, words });
                 vec![]
             }
-            "session.error" if by.is_none() => {
-                self.error = Some(trouble_of(about, self.failed.take()));
+            What::Failed(failed) if by.is_none() => {
+                self.error = Some(trouble_of(failed, self.failed.take()));
                 vec![]
             }
-            "session.todos_changed" => vec![Heard::ListChanged],
-            "session.compaction_complete" if about.success => vec![reported(Report::Compacted {
-                before: about.pre_compaction_tokens,
-                after: about.post_compaction_tokens,
-            })],
-            "session.idle" => vec![Heard::Ended(self.stop(about))],
-            _ => vec![],
+            What::Taken
+            | What::Began
+            | What::Typed(_)
+            | What::Thought(_)
+            | What::Room(_)
+            | What::CallFailed(_)
+            | What::Failed(_)
+            | What::OurToolUsed(_)
+            | What::Compacted(_) => vec![],
         }
     }
 
-    fn message(&mut self, about: &About, by: Option<&str>) -> Vec<Heard> {
+    fn message(&mut self, about: &Said, by: Option<&str>) -> Vec<Heard> {
         let mut heard = vec![Heard::Answering];
         if by.is_some() {
             return heard;
@@ -133,7 +143,7 @@ impl Decoder {
         heard
     }
 
-    fn spent(&mut self, about: &About, by: Option<&str>) -> Vec<Heard> {
+    fn spent(&mut self, about: Spent, by: Option<&str>) -> Vec<Heard> {
         // What is read from the cache is part of what is read; what is written there is not.
         let read = about.input_tokens.saturating_add(about.cache_write_tokens);
         let written = about.output_tokens;
@@ -152,7 +162,7 @@ impl Decoder {
         }))]
     }
 
-    fn tool_began(&mut self, about: &About, by: Option<&str>) -> Option<Heard> {
+    fn tool_began(&mut self, about: &ToolBegan, by: Option<&str>) -> Option<Heard> {
         if about.tool_name == "task" {
             let task = about.arguments.get("description").and_then(Value::as_str);
             self.tasks.insert(about.tool_call_id.clone(), shorten(task.unwrap_or_default()));
@@ -169,7 +179,7 @@ impl Decoder {
         Some(Heard::Event(TurnEvent::ToolBegan(call)))
     }
 
-    fn tool_ended(&mut self, about: &About) -> Option<Heard> {
+    fn tool_ended(&mut self, about: &ToolEnded) -> Option<Heard> {
         let ok = about.success && about.shell_execution.exit_code.is_none_or(|code| code == 0);
         let call = self.calls.remove(&about.tool_call_id);
         // A helper that was never started has no other end.
@@ -180,7 +190,7 @@ impl Decoder {
         Some(reported(Report::ToolUsed(ToolUse { tool, summary, ok, by })))
     }
 
-    fn helper_began(&mut self, about: &About, by: Option<&str>) -> Option<Heard> {
+    fn helper_began(&mut self, about: &HelperBegan, by: Option<&str>) -> Option<Heard> {
         let helper = Helper {
             id: by?.to_owned(),
             agent: about.agent_name.clone(),
@@ -193,7 +203,12 @@ impl Decoder {
         Some(reported(Report::Helper(helper)))
     }
 
-    fn helper_ended(&mut self, about: &About, by: Option<&str>, state: HelperState) -> Vec<Heard> {
+    fn helper_ended(
+        &mut self,
+        about: HelperEnded,
+        by: Option<&str>,
+        state: HelperState,
+    ) -> Vec<Heard> {
         let helper = by.and_then(|id| self.helpers.remove(id));
         let ended = helper.map(|helper| Helper {
             state,
@@ -205,7 +220,7 @@ impl Decoder {
     }
 
     /// The program tries again. Why is said in words, if at all.
-    fn retried(&mut self, about: &About) -> Vec<Heard> {
+    fn retried(&mut self, about: &Retried) -> Vec<Heard> {
         self.tries += 1;
         self.came_in_pieces = false;
         let unknown = || Trouble { kind: Kind::Rejected, words: about.reason.clone() };
@@ -217,7 +232,7 @@ impl Decoder {
         vec![Heard::Trouble(trouble), reported(Report::Waited(wait))]
     }
 
-    fn stop(&mut self, about: &About) -> Stop {
+    fn stop(&mut self, about: Idle) -> Stop {
         if about.aborted {
             return Stop::Interrupted;
         }
@@ -237,7 +252,7 @@ impl Decoder {
 }
 
 /// What an error of the program means; the call of the model before it says more.
-fn trouble_of(about: &About, before: Option<Trouble>) -> Trouble {
+fn trouble_of(about: &Failed, before: Option<Trouble>) -> Trouble {
     let words = trouble::words_of(&about.message);
     let kind = match (about.error_type.as_str(), trouble::kind(about.status_code, &words, "")) {
         (_, Kind::Rejected | Kind::RateLimited | Kind::Unavailable) if before.is_some() => {
@@ -257,7 +272,7 @@ fn said(error: &Value) -> String {
     inner.map(|inner| trouble::words_of(&inner)).filter(|inner| !inner.is_empty()).unwrap_or(text)
 }
 
-fn piece(about: &About, event: impl FnOnce(String) -> TurnEvent) -> Vec<Heard> {
+fn piece(about: &Piece, event: impl FnOnce(String) -> TurnEvent) -> Vec<Heard> {
     let text = &about.delta_content;
     if text.is_empty() { vec![] } else { vec![Heard::Event(event(text.clone()))] }
 }
@@ -265,3 +280,6 @@ fn piece(about: &About, event: impl FnOnce(String) -> TurnEvent) -> Vec<Heard> {
 fn reported(report: Report) -> Heard {
     Heard::Event(TurnEvent::Reported(report))
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use atomic_event::BackendId;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::process::{ChildStdin, ChildStdout};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
+};
+use tokio::process::ChildStdout;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
@@ -25,6 +27,9 @@ const LARGEST: usize = 256 * 1024 * 1024;
 /// Whoever waits for the answer to a call.
 type Waiting = oneshot::Sender<Result<Value, String>>;
 
+/// The longest line in front of a message.
+const LONGEST_LINE: usize = 4 * 1024;
+
 /// Our side of the line.
 #[derive(Debug)]
 pub(super) struct Rpc {
@@ -36,7 +41,7 @@ pub(super) struct Rpc {
 
 impl Rpc {
     /// Writes what is said into the program's input, as soon as the program reads it.
-    pub(super) fn new(stdin: ChildStdin) -> Self {
+    pub(super) fn new(stdin: impl AsyncWrite + Send + Unpin + 'static) -> Self {
         let (outgoing, said) = mpsc::unbounded_channel();
         tokio::spawn(write(stdin, said));
         Self { outgoing, open: Mutex::new(Some(BTreeMap::new())), calls: AtomicU64::new(1) }
@@ -60,7 +65,7 @@ impl Rpc {
         let id = call.id;
         let answer = timeout(limit, call.answer()).await;
         answer.unwrap_or_else(|_| {
-            lock(&self.open).as_mut().and_then(|open| open.remove(&id));
+            self.close(id);
             Err(exited(&format!("it did not answer {method} in time")))
         })
     }
@@ -89,11 +94,13 @@ impl Rpc {
 
     /// The program has answered a call.
     pub(super) fn answered(&self, id: &Value, answer: Result<Value, String>) {
-        let id = id.as_u64();
-        let open = id.and_then(|id| lock(&self.open).as_mut()?.remove(&id));
-        if let Some(open) = open {
+        if let Some(open) = id.as_u64().and_then(|id| self.close(id)) {
             let _ = open.send(answer);
         }
+    }
+
+    fn close(&self, id: u64) -> Option<Waiting> {
+        lock(&self.open).as_mut()?.remove(&id)
     }
 
     /// Nobody will answer any more.
@@ -122,7 +129,7 @@ impl Call {
     }
 }
 
-async fn write(mut stdin: ChildStdin, mut said: mpsc::UnboundedReceiver<Value>) {
+async fn write(mut stdin: impl AsyncWrite + Unpin, mut said: mpsc::UnboundedReceiver<Value>) {
     while let Some(message) = said.recv().await {
         let body = message.to_string();
         let head = format!("Content-Length: {}\r\n\r\n", body.len());
@@ -134,6 +141,7 @@ async fn write(mut stdin: ChildStdin, mut said: mpsc::UnboundedReceiver<Value>) 
 }
 
 /// What comes from the program.
+#[derive(Debug, PartialEq)]
 pub(super) enum Incoming {
     Message(Vec<u8>),
     /// Something that is no message.
@@ -144,10 +152,10 @@ pub(super) enum Incoming {
 }
 
 /// Reads messages.
-pub(super) struct Reader(BufReader<ChildStdout>);
+pub(super) struct Reader<R = ChildStdout>(BufReader<R>);
 
-impl Reader {
-    pub(super) fn new(stdout: ChildStdout) -> Self {
+impl<R: AsyncRead + Unpin> Reader<R> {
+    pub(super) fn new(stdout: R) -> Self {
         Self(BufReader::with_capacity(256 * 1024, stdout))
     }
 
@@ -155,9 +163,11 @@ impl Reader {
         let mut length = None;
         loop {
             let mut line = vec![];
-            match self.0.read_until(b'\n', &mut line).await {
-                Ok(0) | Err(_) => return Incoming::End,
-                Ok(_) => {}
+            let mut limited = (&mut self.0).take(LONGEST_LINE as u64);
+            let read = limited.read_until(b'\n', &mut line).await;
+            // A line that is not whole is too long, or there will be no more of it.
+            if read.is_err() || (line.last() != Some(&b'\n') && line.len() < LONGEST_LINE) {
+                return Incoming::End;
             }
             let line = String::from_utf8_lossy(&line).trim().to_lowercase();
             match (line.strip_prefix(LENGTH), length) {
@@ -184,3 +194,6 @@ impl Reader {
 pub(super) fn exited(status: &str) -> BackendError {
     BackendError::Exited { backend: BackendId::from(ID), status: status.to_owned() }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 //! known is passed over: new versions say more.
 
 use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -46,82 +47,111 @@ pub(super) struct RawEvent<'a> {
     pub(super) data: Option<&'a RawValue>,
 }
 
-/// Types of events that are read.
-const READ: [&str; 20] = [
-    "user.message",
-    "external_tool.requested",
-    "model.model_call_failure",
-    "assistant.turn_start",
-    "assistant.message_delta",
-    "assistant.reasoning_delta",
-    "assistant.message",
-    "assistant.usage",
-    "assistant.turn_retry",
-    "tool.execution_start",
-    "tool.execution_complete",
-    "subagent.started",
-    "subagent.completed",
-    "subagent.failed",
-    "session.usage_info",
-    "session.info",
-    "session.error",
-    "session.idle",
-    "session.todos_changed",
-    "session.compaction_complete",
-];
-
 impl RawEvent<'_> {
-    /// The event, when it is one that matters.
+    /// The event, when it is one that matters. Most are not looked into.
     pub(super) fn event(&self) -> Option<Event> {
-        let kind = READ.iter().find(|known| **known == self.r#type)?;
-        let data = self.data.and_then(|data| serde_json::from_str(data.get()).ok());
-        Some(Event { kind, agent: self.agent_id.clone(), about: data.unwrap_or_default() })
+        let data = self.data;
+        let what = match self.r#type {
+            "user.message" => What::Taken,
+            "assistant.turn_start" => What::Began,
+            "assistant.message_delta" => What::Typed(read(data)),
+            "assistant.reasoning_delta" => What::Thought(read(data)),
+            "assistant.message" => What::Said(read(data)),
+            "assistant.usage" => What::Spent(read(data)),
+            "assistant.turn_retry" => What::Retried(read(data)),
+            "model.model_call_failure" => What::CallFailed(read(data)),
+            "external_tool.requested" => What::OurToolUsed(read(data)),
+            "tool.execution_start" => What::ToolBegan(read(data)),
+            "tool.execution_complete" => What::ToolEnded(read(data)),
+            "subagent.started" => What::HelperBegan(read(data)),
+            "subagent.completed" => What::HelperFinished(read(data)),
+            "subagent.failed" => What::HelperFailed(read(data)),
+            "session.usage_info" => What::Room(read(data)),
+            "session.error" => What::Failed(read(data)),
+            "session.todos_changed" => What::ListChanged,
+            "session.compaction_complete" => What::Compacted(read(data)),
+            "session.idle" => What::Idle(read(data)),
+            _ => return None,
+        };
+        Some(Event { agent: self.agent_id.clone(), what })
     }
+}
+
+/// What is told in another form than it is known in is as if it were not told.
+fn read<T: DeserializeOwned + Default>(data: Option<&RawValue>) -> T {
+    data.and_then(|data| serde_json::from_str(data.get()).ok()).unwrap_or_default()
 }
 
 /// An event that matters.
 #[derive(Clone, Debug)]
 pub(super) struct Event {
-    pub(super) kind: &'static str,
     /// The helper it is about, when it is not about the agent itself.
     pub(super) agent: Option<String>,
-    pub(super) about: About,
+    pub(super) what: What,
 }
 
-/// Everything an event of any of the types can tell.
+#[derive(Clone, Debug)]
+pub(super) enum What {
+    /// A prompt is taken.
+    Taken,
+    /// The model is asked.
+    Began,
+    Typed(Piece),
+    Thought(Piece),
+    Said(Said),
+    Spent(Spent),
+    /// The model is asked again.
+    Retried(Retried),
+    /// The model did not answer.
+    CallFailed(CallFailed),
+    OurToolUsed(ToolBegan),
+    ToolBegan(ToolBegan),
+    ToolEnded(ToolEnded),
+    HelperBegan(HelperBegan),
+    HelperFinished(HelperEnded),
+    HelperFailed(HelperEnded),
+    Room(Room),
+    Failed(Failed),
+    ListChanged,
+    Compacted(Compacted),
+    Idle(Idle),
+}
+
+/// A piece of a text.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct About {
+pub(super) struct Piece {
     pub(super) delta_content: String,
+}
+
+/// A whole message of the agent.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Said {
     pub(super) content: Value,
-    pub(super) tool_requests: Vec<Value>,
-    pub(super) tool_call_id: String,
-    pub(super) request_id: String,
-    pub(super) tool_name: String,
-    pub(super) arguments: Value,
-    pub(super) success: bool,
-    pub(super) shell_execution: Shell,
-    pub(super) agent_name: String,
-    pub(super) total_tool_calls: u64,
-    pub(super) total_tokens: u64,
+    pub(super) tool_requests: Vec<IgnoredAny>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Spent {
     pub(super) input_tokens: u64,
     pub(super) output_tokens: u64,
-    pub(super) cache_read_tokens: u64,
     pub(super) cache_write_tokens: u64,
-    pub(super) token_limit: Option<u64>,
-    pub(super) current_tokens: Option<u64>,
-    pub(super) pre_compaction_tokens: Option<u64>,
-    pub(super) post_compaction_tokens: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Retried {
     pub(super) reason: String,
-    pub(super) info_type: String,
-    pub(super) error_type: String,
-    pub(super) message: Value,
-    pub(super) status_code: Option<u16>,
-    pub(super) aborted: bool,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct CallFailed {
     pub(super) model_call: ModelCall,
 }
 
-/// A call of a model that failed.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ModelCall {
@@ -129,8 +159,69 @@ pub(super) struct ModelCall {
     pub(super) error: Value,
 }
 
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct ToolBegan {
+    pub(super) tool_call_id: String,
+    pub(super) tool_name: String,
+    pub(super) arguments: Value,
+    /// Of our own tools: what they are answered under.
+    pub(super) request_id: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct ToolEnded {
+    pub(super) tool_call_id: String,
+    pub(super) success: bool,
+    pub(super) shell_execution: Shell,
+}
+
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Shell {
     pub(super) exit_code: Option<i64>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct HelperBegan {
+    pub(super) tool_call_id: String,
+    pub(super) agent_name: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct HelperEnded {
+    pub(super) total_tool_calls: u64,
+    pub(super) total_tokens: u64,
+}
+
+/// How much there is room for.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Room {
+    pub(super) token_limit: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Failed {
+    pub(super) error_type: String,
+    pub(super) message: Value,
+    pub(super) status_code: Option<u16>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Compacted {
+    pub(super) success: bool,
+    pub(super) pre_compaction_tokens: Option<u64>,
+    pub(super) post_compaction_tokens: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Idle {
+    pub(super) aborted: bool,
 }

@@ -1,7 +1,5 @@
 //! The decoder on recorded lines (`cargo xtask record claude`), on odd ones, and on damaged ones.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use atomic_event::{Report, Stop, TurnEvent};
@@ -9,34 +7,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Decoder, Heard};
+use crate::recordings::{self, Recording};
 
-/// A recording: its version and scenario, and its lines.
-struct Recording {
-    version: String,
-    scenario: String,
-    lines: Vec<String>,
-}
-
-fn entries(folder: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<_> =
-        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    paths
-}
-
-fn recordings() -> Vec<Recording> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/claude/fixtures");
-    let files = entries(&folder).into_iter().flat_map(|version| entries(&version));
-    let read = |path: PathBuf| {
-        let text = fs::read_to_string(path).unwrap();
-        let (head, lines) = text.split_once('\n').unwrap();
-        let about: Value = serde_json::from_str(head).unwrap();
-        let of = |key: &str| about["recorded"][key].as_str().unwrap().to_owned();
-        let lines = lines.lines().map(str::to_owned).collect();
-        Recording { version: of("version"), scenario: of("scenario"), lines }
-    };
-    files.map(read).collect()
-}
+static RECORDINGS: LazyLock<Vec<Recording>> = LazyLock::new(|| recordings::of("claude"));
 
 fn hear(decoder: &mut Decoder, line: &Value) -> Vec<Heard> {
     decoder.line(&line.to_string())
@@ -44,9 +17,8 @@ fn hear(decoder: &mut Decoder, line: &Value) -> Vec<Heard> {
 
 #[test]
 fn recordings_are_understood() {
-    let recordings = recordings();
-    assert_eq!(recordings.len(), 18, "two versions of nine scenarios");
-    for Recording { version, scenario, lines } in recordings {
+    assert_eq!(RECORDINGS.len(), 18, "two versions of nine scenarios");
+    for Recording { version, scenario, lines } in &*RECORDINGS {
         let mut decoder = Decoder::default();
         let heard: Vec<String> = lines
             .iter()
@@ -63,7 +35,7 @@ fn recordings_are_understood() {
 
 #[test]
 fn every_recorded_turn_ends_once_at_its_result() {
-    for Recording { version, scenario, lines } in recordings() {
+    for Recording { version, scenario, lines } in &*RECORDINGS {
         let mut decoder = Decoder::default();
         let results = lines.iter().filter(|line| line.contains(r#""type":"result""#)).count();
         let heard: Vec<_> = lines.iter().flat_map(|line| decoder.line(line)).collect();
@@ -251,43 +223,6 @@ fn figures_too_large_to_add_are_no_trouble() {
     assert_eq!(usage.context_tokens, Some(most));
 }
 
-/// A recorded line with one value somewhere in it replaced by another.
-fn damaged(line: &str, place: usize, other: Value) -> String {
-    let mut value: Value = serde_json::from_str(line).unwrap();
-    let mut pointers = vec![String::new()];
-    collect(&value, "", &mut pointers);
-    let pointer = pointers[place % pointers.len()].clone();
-    *value.pointer_mut(&pointer).unwrap() = other;
-    value.to_string()
-}
-
-fn collect(value: &Value, at: &str, pointers: &mut Vec<String>) {
-    let fields = value.as_object().into_iter().flatten();
-    let fields = fields.map(|(key, value)| (key.replace('~', "~0").replace('/', "~1"), value));
-    let items = value.as_array().into_iter().flatten().enumerate();
-    let items = items.map(|(index, value)| (index.to_string(), value));
-    for (key, inner) in fields.chain(items) {
-        let pointer = format!("{at}/{key}");
-        collect(inner, &pointer, pointers);
-        pointers.push(pointer);
-    }
-}
-
-fn any_value() -> impl Strategy<Value = Value> {
-    prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        any::<f64>().prop_map(Value::from),
-        ".{0,12}".prop_map(Value::from),
-        Just(json!([])),
-        Just(json!({})),
-        Just(json!([{ "type": "tool_use", "id": "t", "name": "TodoWrite", "input": 7 }])),
-        Just(json!(u64::MAX)),
-        Just(json!(1e300)),
-    ]
-}
-
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
@@ -296,18 +231,9 @@ proptest! {
 
     #[test]
     fn no_damaged_recording_makes_it_panic(
-        recording in any::<prop::sample::Index>(),
-        damages in prop::collection::vec(
-            (any::<prop::sample::Index>(), any::<usize>(), any_value()), 1..6),
+        (_, lines) in recordings::disturbed(&RECORDINGS),
         cut in any::<prop::sample::Index>(),
     ) {
-        static RECORDINGS: LazyLock<Vec<Recording>> = LazyLock::new(recordings);
-        let recordings = &*RECORDINGS;
-        let mut lines = recordings[recording.index(recordings.len())].lines.clone();
-        for (line, place, other) in damages {
-            let line = line.index(lines.len());
-            lines[line] = damaged(&lines[line], place, other);
-        }
         let mut decoder = Decoder::default();
         for line in &lines {
             decoder.line(line);

@@ -4,6 +4,7 @@
 //! scripted model, and writes each to `<folder>/<version>/<scenario>.jsonl`: a line about the
 //! recording, then the program's lines, without what is different each time.
 
+mod copilot;
 mod normalise;
 mod opencode;
 mod scenarios;
@@ -18,7 +19,7 @@ use atomic_testing::agents::{CLAUDE, OLDER_CLAUDE};
 use scenarios::{Played, SCENARIOS};
 use serde_json::json;
 
-const USAGE: &str = "usage: record claude|opencode <folder>";
+const USAGE: &str = "usage: record claude|opencode|copilot <folder>";
 
 fn main() -> ExitCode {
     if let Some(code) = guard::run_if_asked() {
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
     let recorded = match program.as_str() {
         "claude" => runtime.and_then(|runtime| runtime.block_on(record(&folder))),
         "opencode" => runtime.and_then(|runtime| runtime.block_on(opencode::record(&folder))),
+        "copilot" => runtime.and_then(|runtime| runtime.block_on(copilot::record(&folder))),
         _ => return misused(),
     };
     match recorded {
@@ -49,19 +51,30 @@ fn misused() -> ExitCode {
 
 async fn record(folder: &Path) -> io::Result<()> {
     for version in [OLDER_CLAUDE, CLAUDE] {
-        let folder = folder.join(version);
-        fs::create_dir_all(&folder)?;
         for scenario in SCENARIOS {
             let Played { lines, secrets } = scenarios::play(version, scenario).await?;
-            let about = json!({ "program": "claude", "version": version, "scenario": scenario });
-            let mut text = format!("{}\n", json!({ "recorded": about }));
-            for line in normalise::lines(&lines, &secrets)? {
-                text.push_str(&line);
-                text.push('\n');
-            }
-            fs::write(folder.join(format!("{scenario}.jsonl")), text)?;
-            writeln!(io::stdout(), "{version} {scenario}")?;
+            let lines = normalise::lines(&lines, &secrets)?;
+            keep(folder, ["claude", version, scenario], &lines)?;
         }
     }
     Ok(())
+}
+
+/// Writes a recording down.
+fn keep(
+    folder: &Path,
+    [program, version, scenario]: [&str; 3],
+    lines: &[String],
+) -> io::Result<()> {
+    let folder = folder.join(version);
+    fs::create_dir_all(&folder)?;
+    let about = json!({ "program": program, "version": version, "scenario": scenario });
+    let head = json!({ "recorded": about }).to_string();
+    let mut text = String::new();
+    for line in std::iter::once(&head).chain(lines) {
+        text.push_str(line);
+        text.push('\n');
+    }
+    fs::write(folder.join(format!("{scenario}.jsonl")), text)?;
+    writeln!(io::stdout(), "{version} {scenario}")
 }

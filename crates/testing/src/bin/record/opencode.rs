@@ -1,7 +1,7 @@
 //! The scenarios of OpenCode. Ids stay as they are: their order says what belongs to which turn.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use atomic_testing::agents::{OPENCODE, OpenCodeHome, program};
 use atomic_testing::model::{ApiError, Ending, ModelServer, Reply, Script, Turn};
 use serde_json::{Value, json};
 
+use crate::keep;
 use crate::scenarios::{DONE, act, counted, request};
 
 /// The scenarios, by name.
@@ -42,19 +43,14 @@ const NOISE: [&str; 9] = [
 
 /// Records all scenarios.
 pub(crate) async fn record(folder: &Path) -> io::Result<()> {
-    let folder = folder.join(OPENCODE);
-    fs::create_dir_all(&folder)?;
     for scenario in SCENARIOS {
-        let about = json!({ "program": "opencode", "version": OPENCODE, "scenario": scenario });
         let lines = play(scenario).await?;
-        let text = format!("{}\n{lines}", json!({ "recorded": about }));
-        fs::write(folder.join(format!("{scenario}.jsonl")), text)?;
-        writeln!(io::stdout(), "{OPENCODE} {scenario}")?;
+        keep(folder, ["opencode", OPENCODE, scenario], &lines)?;
     }
     Ok(())
 }
 
-async fn play(scenario: &str) -> io::Result<String> {
+async fn play(scenario: &str) -> io::Result<Vec<String>> {
     let model = ModelServer::start(script(scenario))?;
     let home = OpenCodeHome::new(&model.url());
     let folder = tempfile::tempdir()?;
@@ -78,15 +74,14 @@ async fn play(scenario: &str) -> io::Result<String> {
         (text(home.path()), "/home"),
         (model.url(), "http://model"),
     ];
-    let mut lines = String::new();
+    let mut lines = vec![];
     for line in fs::read_to_string(&kept)?.lines() {
         let event: Value = serde_json::from_str(line)?;
         let kind = event["payload"]["type"].as_str().unwrap_or_default();
         if !NOISE.contains(&kind) && !kind.starts_with("server.") {
             let line =
                 secrets.iter().fold(line.to_owned(), |line, (it, name)| line.replace(it, name));
-            lines.push_str(&line);
-            lines.push('\n');
+            lines.push(line);
         }
     }
     Ok(lines)

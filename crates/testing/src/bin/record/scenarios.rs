@@ -73,9 +73,9 @@ pub(crate) async fn play(version: &str, scenario: &str) -> io::Result<Played> {
     Ok(Played { lines, secrets })
 }
 
-/// A program that is the given one, and whose lines are kept.
-fn overheard(folder: &Path, program: &Path, kept: &Path) -> io::Result<PathBuf> {
-    let overheard = folder.join("claude");
+/// A program that is the given one, and whose output is kept.
+pub(crate) fn overheard(folder: &Path, program: &Path, kept: &Path) -> io::Result<PathBuf> {
+    let overheard = folder.join(program.file_name().unwrap_or_default());
     let (program, kept) = (program.display(), kept.display());
     let script = format!(
         "#!/bin/sh\n\

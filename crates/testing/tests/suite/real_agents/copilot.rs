@@ -80,15 +80,22 @@ impl Stage for CopilotStage {
     }
 
     fn backend(&self, scenario: &Scenario) -> Box<dyn Backend> {
-        match scenario {
-            Scenario::NotInstalled => self.apart(scenario, self.home.path().join("missing")),
-            Scenario::TooOld => self.apart(scenario, old_program(self.home.path())),
-            Scenario::Failure(Failure::Exit | Failure::Garbage)
-            | Scenario::FailureThenText(Failure::Exit | Failure::Garbage) => {
-                self.apart(scenario, program("copilot", COPILOT))
-            }
-            _ => self.model.playing(script::<Copilot>(scenario), Arc::clone(&self.shared)),
+        let real = program("copilot", COPILOT);
+        if *scenario == Scenario::NotInstalled {
+            return self.apart(scenario, self.home.path().join("missing"));
         }
+        if *scenario == Scenario::TooOld {
+            return self.apart(scenario, old_program(self.home.path()));
+        }
+        let is_apart = matches!(
+            scenario,
+            Scenario::Failure(Failure::Exit | Failure::Garbage)
+                | Scenario::FailureThenText(Failure::Exit | Failure::Garbage)
+        );
+        if is_apart {
+            return self.apart(scenario, real);
+        }
+        self.model.playing(script::<Copilot>(scenario), Arc::clone(&self.shared))
     }
 
     fn words(&self) -> Words {

@@ -1,0 +1,151 @@
+//! The decoder on recorded messages (`cargo xtask record copilot`), on odd ones, and on damaged ones.
+
+use std::sync::LazyLock;
+
+use atomic_event::{Report, Stop, TurnEvent};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{Decoder, Heard};
+use crate::copilot::wire::{Event, Message, Notice, What};
+use crate::recordings::{self, Recording};
+
+static RECORDINGS: LazyLock<Vec<Recording>> = LazyLock::new(|| recordings::of("copilot"));
+
+fn notice(line: &str) -> Option<Notice<'_>> {
+    let message: Message<'_> = serde_json::from_str(line).ok()?;
+    serde_json::from_str(message.params?.get()).ok()
+}
+
+fn event(line: &str) -> Option<Event> {
+    notice(line)?.event.event()
+}
+
+/// An event of the agent itself.
+fn made(kind: &str, data: &Value) -> Event {
+    let about = json!({ "type": kind, "data": data });
+    let notice = json!({ "params": { "sessionId": "s", "event": about } });
+    event(&notice.to_string()).unwrap()
+}
+
+/// What is heard, as the conversation would hear it.
+fn played(lines: &[String]) -> Vec<Heard> {
+    let mut decoder = Decoder::default();
+    let mut heard = vec![];
+    for notice in lines.iter().filter_map(|line| notice(line)) {
+        if notice.event.r#type == "user.message" && notice.event.agent_id.is_none() {
+            decoder.begin_turn();
+        }
+        heard.extend(notice.event.event().into_iter().flat_map(|event| decoder.event(&event)));
+    }
+    heard
+}
+
+fn stops(heard: &[Heard]) -> Vec<&Stop> {
+    let mut stops = vec![];
+    for heard in heard {
+        if let Heard::Ended(stop) = heard {
+            stops.push(stop);
+        }
+    }
+    stops
+}
+
+#[test]
+fn recordings_are_understood() {
+    assert_eq!(RECORDINGS.len(), 11);
+    for Recording { scenario, lines, .. } in &*RECORDINGS {
+        let heard: Vec<_> = played(lines).iter().map(|heard| format!("{heard:?}")).collect();
+        insta::assert_snapshot!(scenario.clone(), heard.join("\n"));
+    }
+}
+
+#[test]
+fn every_recorded_turn_ends_once() {
+    let done = |text: &str| Stop::Done { text: text.to_owned() };
+    for Recording { scenario, lines, .. } in &*RECORDINGS {
+        let heard = played(lines);
+        let stops = stops(&heard);
+        match scenario.as_str() {
+            "error" | "retry" => assert!(matches!(stops[..], [Stop::Failed(_)]), "{stops:?}"),
+            "interrupt" => assert_eq!(stops, [&Stop::Interrupted]),
+            "structured" => assert_eq!(stops, [&done(r#"{"colour":"blue"}"#)]),
+            "thinking" => assert_eq!(stops, [&done("Yes.")]),
+            // Three prompts, a summary, which has no end of its own, and one more prompt.
+            "compaction" => assert_eq!(stops, [&done("Done."); 4]),
+            _ => assert_eq!(stops, [&done("Done.")], "{scenario}"),
+        }
+    }
+}
+
+/// New versions say more, and more often.
+#[test]
+fn what_is_not_known_changes_nothing() {
+    let news = json!({ "method": "session.event", "params": {
+        "sessionId": "s", "event": { "type": "quite.new", "data": [7], "agentId": "a" },
+    } });
+    for Recording { scenario, lines, .. } in &*RECORDINGS {
+        let more = lines.iter().flat_map(|line| {
+            let mut message: Value = serde_json::from_str(line).unwrap();
+            for place in ["", "/params", "/params/event", "/params/event/data"] {
+                if let Some(object) = message.pointer_mut(place).and_then(Value::as_object_mut) {
+                    object.insert("quiteNew".to_owned(), json!({ "type": ["session.idle"] }));
+                }
+            }
+            [news.to_string(), message.to_string()]
+        });
+        assert_eq!(played(&more.collect::<Vec<_>>()), played(lines), "{scenario}");
+    }
+}
+
+#[test]
+fn events_that_nobody_reads_are_not_looked_into() {
+    let history = r#"[{"role":"user","content":"\u005cud800 is no text"#;
+    for kind in ["system.message", "model.messages_snapshot", "assistant.tool_call_delta", ""] {
+        let line = format!(
+            r#"{{"method":"session.event","params":{{"sessionId":"s","event":{{"type":"{kind}","data":{history}","n":1e999}}]}}}}}}"#
+        );
+        assert!(notice(&line).is_some_and(|notice| notice.event.event().is_none()), "{line}");
+    }
+}
+
+#[test]
+fn a_text_that_came_whole_is_typed_once() {
+    let mut decoder = Decoder::default();
+    let message = made("assistant.message", &json!({ "content": "Hello.", "toolRequests": [] }));
+    let typed = |heard: &[Heard]| {
+        heard.iter().filter(|it| matches!(it, Heard::Event(TurnEvent::Typed { .. }))).count()
+    };
+    assert_eq!(typed(&decoder.event(&message)), 1);
+    let piece = made("assistant.message_delta", &json!({ "deltaContent": "Hello." }));
+    assert_eq!((typed(&decoder.event(&piece)), typed(&decoder.event(&message))), (1, 0));
+    // What was typed of an answer that is tried again does not stand for the next one.
+    decoder.event(&piece);
+    decoder.event(&made("assistant.turn_retry", &json!({ "reason": "rate_limit" })));
+    assert_eq!(typed(&decoder.event(&message)), 1);
+}
+
+#[test]
+fn figures_too_large_to_add_are_no_trouble() {
+    let most = u64::MAX;
+    let usage = json!({ "inputTokens": most, "outputTokens": most, "cacheWriteTokens": most });
+    let heard = Decoder::default().event(&made("assistant.usage", &usage));
+    let [Heard::Event(TurnEvent::Reported(Report::Spent(usage)))] = &heard[..] else {
+        panic!("{heard:?}");
+    };
+    assert_eq!((usage.input_tokens, usage.output_tokens), (most, most));
+    assert_eq!(usage.context_tokens, Some(most));
+}
+
+proptest! {
+    /// Whatever is damaged, missing, doubled or in another order: nothing panics, and a turn ends
+    /// when the session is idle, and at no other time.
+    #[test]
+    fn damage_is_no_trouble((_, lines) in recordings::disturbed(&RECORDINGS)) {
+        let mut decoder = Decoder::default();
+        for event in lines.iter().filter_map(|line| event(line)) {
+            let heard = decoder.event(&event);
+            prop_assert_eq!(stops(&heard).len(), usize::from(matches!(event.what, What::Idle(_))));
+        }
+    }
+}
