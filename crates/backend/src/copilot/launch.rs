@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::talker::{QUESTION, QUESTIONS, as_known_here};
+use super::talker::{LANGUAGE_SERVERS, QUESTION, QUESTIONS, as_known_here};
 use crate::{Inherit, OpenRequest, Persona, ToolRules};
 
 /// The tools an agent can have.
@@ -76,7 +76,10 @@ pub(super) fn session(
         "hooks": true,
         "envValueMode": "direct",
         "toolFilterPrecedence": "excluded",
+        // The hooks of the project.
+        "enableFileHooks": request.inherit != Inherit::None,
         "enableConfigDiscovery": request.inherit != Inherit::None,
+        "enableOnDemandInstructionDiscovery": request.inherit != Inherit::None,
         "skipCustomInstructions": request.inherit == Inherit::None,
         "includeSubAgentStreamingEvents": false,
         "customAgents": helpers(request),
@@ -102,7 +105,11 @@ pub(super) fn session(
         }
         session["availableTools"] = json!(offered);
     }
-    let excluded = withheld(&request.tools);
+    let mut excluded = withheld(&request.tools);
+    if request.inherit == Inherit::None {
+        // It starts the language servers that the project names.
+        excluded.push(LANGUAGE_SERVERS.to_owned());
+    }
     if !excluded.is_empty() {
         session["excludedTools"] = json!(excluded);
     }

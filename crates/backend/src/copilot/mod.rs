@@ -1,11 +1,13 @@
 //! GitHub Copilot, by its server: one program for all conversations.
 //!
 //! `wire` has the program's messages, `decode` turns them into ours without IO, `rpc` moves them,
-//! `launch` says what a session is made with, `server` owns the program and hands its messages to
+//! `launch` says what a session is made with and `home`
+//! where it lies, `server` owns the program and hands its messages to
 //! those who talk, `conversation` is one of these.
 
 mod conversation;
 mod decode;
+mod home;
 mod launch;
 mod rpc;
 mod server;
@@ -27,6 +29,7 @@ use crate::{
     Backend, BackendError, BoxFuture, Conversation, ModelOffer, OpenRequest, Place, ServerState,
 };
 use conversation::Talk;
+use home::Home;
 use server::Server;
 
 /// The name of this backend, in every output.
@@ -91,6 +94,20 @@ impl Shared {
         value.filter(|value| !value.is_empty())
     }
 
+    /// Everything a session is told.
+    fn about(&self, id: &str, request: &OpenRequest, model: Option<&str>) -> Value {
+        let variable = |name: &str| self.variable(name);
+        let home = Home::of(&variable);
+        let users = || self.variable("COPILOT_MODEL").or_else(|| home.model());
+        let model = model.map(str::to_owned).or_else(users);
+        let provider = launch::provider(&variable);
+        let mut about = launch::session(id, request, model.as_deref(), provider.as_ref());
+        if let Some(folder) = home.of_session(id, request.inherit) {
+            about["configDir"] = json!(folder);
+        }
+        about
+    }
+
     /// The program; the one that runs, or a new one.
     async fn server(&self, marker: &str) -> Result<Lease<Server>, BackendError> {
         let mut server = self.server.lock().await;
@@ -111,7 +128,7 @@ impl Shared {
         let server = self.server("").await?;
         let id = uuid::Uuid::new_v4().to_string();
         let session = json!({ "sessionId": id });
-        let about = launch::session(&id, request, None, None);
+        let about = self.about(&id, request, None);
         server.rpc.call("session.create", &about, Some(PATIENCE)).await?;
         let until = Instant::now() + COMING_UP;
         let told = loop {

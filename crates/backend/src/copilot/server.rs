@@ -14,6 +14,7 @@ use tokio::process::ChildStderr;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use super::home::native;
 use super::rpc::{Incoming, Reader, Rpc, exited};
 use super::talker::{News, Talker};
 use super::wire::{Message, Notice};
@@ -57,7 +58,7 @@ impl Server {
         guard: &Guard,
         marker: String,
     ) -> Result<Arc<Self>, BackendError> {
-        let program = config.program.display().to_string();
+        let program = native(&config.program).display().to_string();
         let arguments = ["--server", "--stdio", "--no-auto-update"].map(str::to_owned);
         let argv = std::iter::once(program).chain(arguments).collect();
         let env = config.env.clone();

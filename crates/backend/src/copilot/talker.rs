@@ -7,13 +7,16 @@ use tokio::sync::mpsc;
 
 use super::wire::Event;
 use crate::serving::{Presence, Talks};
-use crate::{BackendError, OpenRequest, ToolRule, ToolRules};
+use crate::{BackendError, Inherit, OpenRequest, ToolRule, ToolRules};
 
 /// The program's own tool for a question. Helpers do not get it.
 pub(super) const QUESTION: &str = "ask_user";
 
 /// Our tool for several questions at once, for several answers to one, and for helpers.
 pub(super) const QUESTIONS: &str = "ask_questions";
+
+/// The tool that starts language servers.
+pub(super) const LANGUAGE_SERVERS: &str = "lsp";
 
 /// The tools that run commands.
 const SHELL: &str = "bash";
@@ -105,6 +108,9 @@ impl Talker {
         let request = &self.request;
         if ([QUESTION, QUESTIONS].contains(&tool) && request.questions) || tool == "report_intent" {
             return None;
+        }
+        if tool == LANGUAGE_SERVERS && request.inherit == Inherit::None {
+            return Some("the project is not trusted to start its language servers".to_owned());
         }
         let helper = request.helpers.iter().find(|one| Some(one.name.as_str()) == helper);
         let workspace = &request.workspace;

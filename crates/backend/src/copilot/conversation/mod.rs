@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::decode::{Decoder, Heard};
 use super::server::Server;
 use super::talker::{News, Talker};
-use super::{ID, PATIENCE, Shared, launch, misused};
+use super::{ID, PATIENCE, Shared, misused};
 use crate::outlet::{Outlet, at, deserted, tell};
 use crate::serving::{Held, Lease, Presence, Wish};
 use crate::trouble::Trouble;
@@ -87,7 +87,7 @@ impl Talk {
         if uuid::Uuid::parse_str(&session).is_err() {
             return Err(gone(&session));
         }
-        let model = request.model.clone().or_else(|| shared.variable("COPILOT_MODEL"));
+        let model = request.model.clone();
         let is_kept = request.resume.is_some();
         let (sender, news) = mpsc::unbounded_channel();
         let presence = Arc::new(Presence::new(&request.marker));
@@ -133,11 +133,8 @@ impl Talk {
     }
 
     async fn make_known(&mut self, server: &Server) -> Result<(), BackendError> {
-        let shared = Arc::clone(&self.shared);
-        let provider = launch::provider(&|name| shared.variable(name));
         let request = &self.talker.request;
-        let about =
-            launch::session(&self.session, request, self.model.as_deref(), provider.as_ref());
+        let about = self.shared.about(&self.session, request, self.model.as_deref());
         let resumed = if self.is_kept {
             Some(server.rpc.call("session.resume", &about, Some(PATIENCE)).await)
         } else {

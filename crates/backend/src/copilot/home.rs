@@ -1,0 +1,143 @@
+//! Where the program keeps what it knows: the user's settings, and conversations.
+//!
+//! The settings of a session and its history lie in one folder. Turns that are to have none of the
+//! user's settings, hooks and MCP servers have a folder of their own inside the program's.
+
+use std::path::{Path, PathBuf};
+
+use jsonc_parser::ParseOptions;
+use serde_json::Value;
+
+use crate::Inherit;
+
+/// The folder of ours in the program's.
+const OWN: &str = "atomic";
+
+/// The program's folder.
+#[derive(Debug)]
+pub(super) struct Home(PathBuf);
+
+impl Home {
+    /// As the program finds it.
+    pub(super) fn of(variable: &dyn Fn(&str) -> Option<String>) -> Self {
+        let named = variable("COPILOT_HOME").map(PathBuf::from);
+        let users = || PathBuf::from(variable("HOME").unwrap_or_default()).join(".copilot");
+        Self(named.unwrap_or_else(users))
+    }
+
+    /// The folder of a session's settings and history, where it is not the program's. A conversation
+    /// goes on where it lies.
+    pub(super) fn of_session(&self, id: &str, inherit: Inherit) -> Option<PathBuf> {
+        let own = self.0.join(OWN);
+        let lies_in = |folder: &Path| folder.join("session-state").join(id).exists();
+        let is_own = match (lies_in(&self.0), lies_in(&own)) {
+            (true, _) => false,
+            (false, true) => true,
+            (false, false) => inherit != Inherit::All,
+        };
+        is_own.then_some(own)
+    }
+
+    /// The model that the user has chosen there.
+    pub(super) fn model(&self) -> Option<String> {
+        ["settings.json", "config.json"].iter().find_map(|name| {
+            let text = std::fs::read_to_string(self.0.join(name)).ok()?;
+            let settings: Value =
+                jsonc_parser::parse_to_serde_value(&text, &ParseOptions::default()).ok()?;
+            settings.get("model")?.as_str().map(str::to_owned)
+        })
+    }
+}
+
+/// The program itself. What npm puts into PATH only starts it and waits, and does not pass on that
+/// it is to end.
+pub(super) fn native(program: &Path) -> PathBuf {
+    let found = program.canonicalize().ok().filter(|real| real.ends_with("npm-loader.js"));
+    let arch = match std::env::consts::ARCH {
+        "x86_64" => "x64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    let platforms: &[&str] =
+        if cfg!(target_os = "macos") { &["darwin"] } else { &["linux", "linuxmusl"] };
+    let folders = found.iter().flat_map(|real| real.ancestors().skip(1));
+    for folder in folders {
+        for platform in platforms {
+            let package = format!("node_modules/@github/copilot-{platform}-{arch}/copilot");
+            let native = folder.join(package);
+            if native.is_file() {
+                return native;
+            }
+        }
+    }
+    program.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    use super::{Home, native};
+    use crate::Inherit;
+
+    fn put(path: &Path, text: &str) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// As npm installs it, with what is for the machine inside or beside.
+    #[test]
+    fn the_program_is_found_behind_what_npm_puts_into_the_path() {
+        let arch = if cfg!(target_arch = "x86_64") { "x64" } else { "arm64" };
+        let system = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
+        for inside in ["lib/node_modules/@github/copilot/node_modules", "lib/node_modules"] {
+            let folder = tempfile::tempdir().unwrap();
+            let root = folder.path().canonicalize().unwrap();
+            let program = root.join("bin/copilot");
+            put(&root.join("lib/node_modules/@github/copilot/npm-loader.js"), "");
+            fs::create_dir(root.join("bin")).unwrap();
+            symlink("../lib/node_modules/@github/copilot/npm-loader.js", &program).unwrap();
+            assert_eq!(native(&program), program, "there is nothing to be found");
+            let real = root.join(inside).join(format!("@github/copilot-{system}-{arch}/copilot"));
+            put(&real, "");
+            assert_eq!(native(&program), real);
+            assert_eq!(native(&real), real, "it is the program itself");
+        }
+        assert_eq!(native(Path::new("/no/such/copilot")), Path::new("/no/such/copilot"));
+    }
+
+    #[test]
+    fn a_conversation_goes_on_where_it_lies() {
+        let folder = tempfile::tempdir().unwrap();
+        let home =
+            Home::of(&|name| (name == "COPILOT_HOME").then(|| folder.path().display().to_string()));
+        let own = folder.path().join("atomic");
+        for (inherit, place) in
+            [(Inherit::All, None), (Inherit::Project, Some(&own)), (Inherit::None, Some(&own))]
+        {
+            assert_eq!(home.of_session("new", inherit).as_ref(), place);
+        }
+        fs::create_dir_all(own.join("session-state/ours")).unwrap();
+        fs::create_dir_all(folder.path().join("session-state/theirs")).unwrap();
+        assert_eq!(home.of_session("ours", Inherit::All), Some(own));
+        assert_eq!(home.of_session("theirs", Inherit::Project), None);
+    }
+
+    #[test]
+    fn the_users_model_is_read_where_the_program_keeps_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::of(&|name| (name == "HOME").then(|| folder.path().display().to_string()));
+        assert_eq!(home.model(), None);
+        put(
+            &folder.path().join(".copilot/config.json"),
+            "// kept by the program\n{\"model\": \"old\"}",
+        );
+        assert_eq!(home.model().as_deref(), Some("old"));
+        put(&folder.path().join(".copilot/settings.json"), "{\"model\": \"new\", }");
+        assert_eq!(home.model().as_deref(), Some("new"));
+        put(&folder.path().join(".copilot/settings.json"), "no JSON");
+        assert_eq!(home.model().as_deref(), Some("old"));
+    }
+}
