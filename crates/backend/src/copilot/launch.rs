@@ -35,7 +35,9 @@ pub(super) fn provider(variable: &dyn Fn(&str) -> Option<String>) -> Option<Valu
     let texts = [
         ("type", "TYPE"),
         ("wireApi", "WIRE_API"),
+        ("transport", "TRANSPORT"),
         ("apiKey", "API_KEY"),
+        ("apiKeyCommand", "API_KEY_COMMAND"),
         ("bearerToken", "BEARER_TOKEN"),
         ("modelId", "MODEL_ID"),
         ("wireModel", "WIRE_MODEL"),
@@ -49,9 +51,17 @@ pub(super) fn provider(variable: &dyn Fn(&str) -> Option<String>) -> Option<Valu
         let number = of(name).and_then(|value| value.parse::<u64>().ok());
         provider.extend(number.map(|value| (key.to_owned(), json!(value))));
     }
-    let headers = of("HEADERS").and_then(|text| serde_json::from_str::<Value>(&text).ok());
-    provider.extend(headers.map(|headers| ("headers".to_owned(), headers)));
+    let version = of("AZURE_API_VERSION").map(|version| json!({ "apiVersion": version }));
+    provider.extend(version.map(|version| ("azure".to_owned(), version)));
+    provider.extend(of("HEADERS").map(|text| ("headers".to_owned(), headers(&text))));
     Some(Value::Object(provider))
+}
+
+/// `Name: Value`, a line each; the lines may also be divided by a written `\\n`.
+fn headers(text: &str) -> Value {
+    let text = text.replace("\\n", "\n");
+    let pairs = text.lines().filter_map(|line| line.split_once(':'));
+    pairs.map(|(name, value)| (name.trim().to_owned(), json!(value.trim()))).collect()
 }
 
 /// Everything a session is told when it is made, and again when it is continued.
@@ -216,4 +226,43 @@ fn helper(persona: &Persona) -> Value {
         about["model"] = json!(model);
     }
     about
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::provider;
+
+    fn made_of(variables: &[(&str, &str)]) -> Option<Value> {
+        let of = |name: &str| {
+            let found =
+                variables.iter().find(|(known, _)| format!("COPILOT_PROVIDER_{known}") == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        provider(&of)
+    }
+
+    #[test]
+    fn a_provider_of_ones_own_is_told_as_the_variables_have_it() {
+        assert_eq!(made_of(&[("API_KEY", "k")]), None, "without an address there is none");
+        let all = [
+            ("BASE_URL", "http://here/v1"),
+            ("TYPE", "azure"),
+            ("API_KEY_COMMAND", "pass show it"),
+            ("AZURE_API_VERSION", "2026-01-01"),
+            ("MAX_PROMPT_TOKENS", "1000"),
+            ("MAX_OUTPUT_TOKENS", "many"),
+            ("HEADERS", "X-A: one: two\nX-B:  b\\nX-C: c\nnothing"),
+        ];
+        let expected = json!({
+            "baseUrl": "http://here/v1",
+            "type": "azure",
+            "apiKeyCommand": "pass show it",
+            "azure": { "apiVersion": "2026-01-01" },
+            "maxPromptTokens": 1000,
+            "headers": { "X-A": "one: two", "X-B": "b", "X-C": "c" },
+        });
+        assert_eq!(made_of(&all), Some(expected));
+    }
 }
