@@ -9,6 +9,7 @@ mod opencode_lists;
 mod program;
 mod snake;
 mod together;
+mod trust;
 mod turn;
 
 use std::process::Command;
@@ -356,38 +357,6 @@ fn trouble_is_told_apart_and_the_session_goes_on() {
             "{resumed:?}"
         );
     }
-}
-
-/// What is in the project runs only when the user trusts it.
-#[test]
-fn hooks_and_servers_of_a_project_run_only_when_it_is_trusted() {
-    let script = Script::new().with(Turn::default().reply(Reply::say("Hello.")));
-    let stand = Stand::new(CLAUDE, script);
-    let work = stand.env.work();
-    let hooked = stand.env.outside("hooked");
-    let served = stand.env.outside("served");
-    let command = format!("echo ran >> {}", hooked.display());
-    let hooks =
-        json!({ "UserPromptSubmit": [{ "hooks": [{ "type": "command", "command": command }] }] });
-    std::fs::create_dir(work.join(".claude")).unwrap();
-    std::fs::write(work.join(".claude/settings.json"), json!({ "hooks": hooks }).to_string())
-        .unwrap();
-    let serve = format!("echo ran >> {}", served.display());
-    let servers = json!({ "mcpServers": { "own": { "command": "sh", "args": ["-c", serve] } } });
-    std::fs::write(work.join(".mcp.json"), servers.to_string()).unwrap();
-
-    let ran = |args: &[&str]| {
-        let ended = stand.run(&[&["-p", "Hello"], args].concat());
-        assert_eq!(ended.code, Some(0), "{args:?}: {ended:?}");
-        let there = (hooked.exists(), served.exists());
-        let _ = (std::fs::remove_file(&hooked), std::fs::remove_file(&served));
-        there
-    };
-    assert_eq!(ran(&[]), (false, false), "nobody trusts it");
-    assert_eq!(ran(&["--inherit", "all"]), (false, false), "to want it is not to trust it");
-    assert_eq!(ran(&["--trust", "--inherit", "none"]), (false, false), "trusted, but not wanted");
-    assert_eq!(ran(&["--trust", "--inherit", "project"]), (true, true));
-    assert_eq!(ran(&["--trust"]), (true, true), "a turn of the user takes over everything");
 }
 
 /// An agent's list of tools holds, whatever the model wants.
