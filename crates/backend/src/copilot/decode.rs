@@ -8,7 +8,7 @@ use atomic_event::{Helper, HelperState, Report, Stop, ToolCall, ToolUse, TurnEve
 use serde_json::Value;
 
 use super::ID;
-use super::wire::{About, Event};
+use super::wire::{About, Event, Tokens};
 use crate::trouble::{self, Kind, Trouble};
 use crate::words::{shorten, summary, tool_name};
 
@@ -46,6 +46,8 @@ pub(super) struct Decoder {
     error: Option<Trouble>,
     /// Why a call of the model failed last: the program itself does not say so when it tries again.
     failed: Option<Trouble>,
+    /// Why the model was not asked.
+    blocked: Option<Trouble>,
     /// How often the program has tried again.
     tries: u64,
     /// How large the model's window is.
@@ -71,7 +73,7 @@ impl Decoder {
                 piece(about, |text| TurnEvent::Thought { text })
             }
             "assistant.message" => self.message(about, by),
-            "assistant.usage" => self.spent(about, by),
+            "assistant.usage" => self.spent(about.used(), by).into_iter().collect(),
             "session.usage_info" if by.is_none() => {
                 self.window = about.token_limit.or(self.window);
                 vec![]
@@ -88,15 +90,19 @@ impl Decoder {
                 self.failed = Some(Trouble { kind, words });
                 vec![]
             }
+            // The model was not asked at all; the error that follows does not say so.
+            "session.warning" if about.warning_type.ends_with("context_blocked") => {
+                let words = trouble::words_of(&about.message);
+                self.blocked = Some(Trouble { kind: Kind::ContextOverflow, words });
+                vec![]
+            }
             "session.error" if by.is_none() => {
-                self.error = Some(trouble_of(about, self.failed.take()));
+                let failed = self.failed.take();
+                self.error = Some(self.blocked.take().unwrap_or_else(|| trouble_of(about, failed)));
                 vec![]
             }
             "session.todos_changed" => vec![Heard::ListChanged],
-            "session.compaction_complete" if about.success => vec![reported(Report::Compacted {
-                before: about.pre_compaction_tokens,
-                after: about.post_compaction_tokens,
-            })],
+            "session.compaction_complete" => summarised(about),
             "session.idle" => vec![Heard::Ended(self.stop(about))],
             _ => vec![],
         }
@@ -121,23 +127,14 @@ impl Decoder {
         heard
     }
 
-    fn spent(&mut self, about: &About, by: Option<&str>) -> Vec<Heard> {
-        // What is read from the cache is part of what is read; what is written there is not.
-        let read = about.input_tokens.saturating_add(about.cache_write_tokens);
-        let written = about.output_tokens;
-        if read == 0 && written == 0 {
-            return vec![];
-        }
-        let window = self.window.filter(|_| by.is_none());
-        let filled = by.is_none().then(|| read.saturating_add(written));
-        vec![reported(Report::Spent(Usage {
-            input_tokens: read,
-            output_tokens: written,
-            // The program counts requests, not money.
-            cost_usd: None,
-            context_tokens: filled,
-            context_window: window,
-        }))]
+    fn spent(&mut self, used: Tokens, by: Option<&str>) -> Option<Heard> {
+        let usage = usage(used)?;
+        let filled = usage.input_tokens.saturating_add(usage.output_tokens);
+        Some(reported(Report::Spent(Usage {
+            context_tokens: by.is_none().then_some(filled),
+            context_window: self.window.filter(|_| by.is_none()),
+            ..usage
+        })))
     }
 
     fn tool_began(&mut self, about: &About, by: Option<&str>) -> Option<Heard> {
@@ -222,6 +219,23 @@ impl Decoder {
             None => Stop::Done { text: std::mem::take(&mut self.text) },
         }
     }
+}
+
+fn usage(used: Tokens) -> Option<Usage> {
+    // What is read from the cache is part of what is read; what is written there is not.
+    let read = used.input_tokens.saturating_add(used.cache_write_tokens);
+    let written = used.output_tokens;
+    // The program counts requests, not money.
+    let usage = Usage { input_tokens: read, output_tokens: written, ..Usage::default() };
+    (read > 0 || written > 0).then_some(usage)
+}
+
+/// The conversation was summarised, or was not. What that cost is said here and nowhere else.
+fn summarised(about: &About) -> Vec<Heard> {
+    let spent = usage(about.compaction_tokens_used).map(|usage| reported(Report::Spent(usage)));
+    let (before, after) = (about.pre_compaction_tokens, about.post_compaction_tokens);
+    let made = about.success.then(|| reported(Report::Compacted { before, after }));
+    spent.into_iter().chain(made).collect()
 }
 
 /// What an error of the program means; the call of the model before it says more.

@@ -47,7 +47,7 @@ pub(super) struct RawEvent<'a> {
 }
 
 /// Types of events that are read.
-const READ: [&str; 18] = [
+const READ: [&str; 19] = [
     "model.model_call_failure",
     "assistant.turn_start",
     "assistant.message_delta",
@@ -62,6 +62,7 @@ const READ: [&str; 18] = [
     "subagent.failed",
     "session.usage_info",
     "session.info",
+    "session.warning",
     "session.error",
     "session.idle",
     "session.todos_changed",
@@ -103,19 +104,41 @@ pub(super) struct About {
     pub(super) total_tokens: u64,
     pub(super) input_tokens: u64,
     pub(super) output_tokens: u64,
-    pub(super) cache_read_tokens: u64,
     pub(super) cache_write_tokens: u64,
     pub(super) token_limit: Option<u64>,
     pub(super) current_tokens: Option<u64>,
     pub(super) pre_compaction_tokens: Option<u64>,
     pub(super) post_compaction_tokens: Option<u64>,
+    pub(super) compaction_tokens_used: Tokens,
     pub(super) reason: String,
     pub(super) info_type: String,
+    pub(super) warning_type: String,
     pub(super) error_type: String,
     pub(super) message: Value,
     pub(super) status_code: Option<u16>,
     pub(super) aborted: bool,
     pub(super) model_call: ModelCall,
+}
+
+impl About {
+    /// What the call of a model cost that the event is about.
+    pub(super) fn used(&self) -> Tokens {
+        Tokens {
+            input_tokens: self.input_tokens,
+            output_tokens: self.output_tokens,
+            cache_write_tokens: self.cache_write_tokens,
+        }
+    }
+}
+
+/// What a call of a model cost.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Tokens {
+    /// With what came from the cache.
+    pub(super) input_tokens: u64,
+    pub(super) output_tokens: u64,
+    pub(super) cache_write_tokens: u64,
 }
 
 /// A call of a model that failed.

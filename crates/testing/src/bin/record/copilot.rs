@@ -16,7 +16,7 @@ use crate::scenarios::{DONE, act, counted, overheard, request};
 use crate::{keep, normalise};
 
 /// The scenarios, by name.
-const SCENARIOS: [&str; 11] = [
+const SCENARIOS: [&str; 12] = [
     "text",
     "thinking",
     "tools",
@@ -28,6 +28,7 @@ const SCENARIOS: [&str; 11] = [
     "compaction",
     "structured",
     "todos",
+    "overflow",
 ];
 
 /// Events that nobody reads, by how they begin, and that are long or many.
@@ -57,15 +58,20 @@ pub(crate) async fn record(folder: &Path) -> io::Result<()> {
 }
 
 async fn play(scenario: &str) -> io::Result<Vec<String>> {
-    let model = ModelServer::start(script(scenario))?;
-    let home = CopilotHome::default();
     let folder = tempfile::tempdir()?;
     let (workspace, kept) = (folder.path().join("workspace"), folder.path().join("messages"));
     fs::create_dir(&workspace)?;
+    let model = ModelServer::start(script(scenario, &workspace))?;
+    let home = CopilotHome::default();
+    let mut env = home.env(&model.url());
+    if scenario == "overflow" {
+        // Less than the tools alone take.
+        env.push(("COPILOT_PROVIDER_MAX_PROMPT_TOKENS".to_owned(), "2000".to_owned()));
+    }
     let config = CopilotConfig {
         program: overheard(folder.path(), &program("copilot", COPILOT), &kept)?,
         retry_window: Duration::from_secs(60),
-        env: home.env(&model.url()),
+        env,
     };
     let backend = CopilotBackend::new(config, Guard::from_current_exe());
     let request = OpenRequest { model: None, ..request(scenario, workspace.clone()) };
@@ -126,7 +132,7 @@ fn messages(mut kept: &[u8]) -> io::Result<Vec<Value>> {
     Ok(messages)
 }
 
-fn script(scenario: &str) -> Script {
+fn script(scenario: &str, workspace: &Path) -> Script {
     let call = |tool: &str, input: Value| counted(Reply::call(tool, input));
     let run = |command: &str| json!({ "command": command, "description": "as asked" });
     let helper = Turn::default()
@@ -145,7 +151,10 @@ fn script(scenario: &str) -> Script {
     let turn = Turn::default();
     let turn = match scenario {
         "tools" => turn
-            .reply(call("create", json!({ "path": "{workspace}/made.txt", "file_text": "made" })))
+            .reply(call(
+                "create",
+                json!({ "path": workspace.join("made.txt"), "file_text": "made" }),
+            ))
             .reply(call("bash", run("exit 3")))
             .reply(call("unheard-of", json!({}))),
         "question" => turn.reply(call(
