@@ -8,7 +8,10 @@ use atomic_event::{Helper, HelperState, Report, Stop, ToolCall, ToolUse, TurnEve
 use serde_json::Value;
 
 use super::ID;
-use super::wire::{About, Event, Tokens};
+use super::wire::{
+    About, Event, Failed, HelperBegan, HelperEnded, Idle, NotAnswered, Piece, Retried, Said,
+    Summarised, Tokens, ToolBegan, ToolEnded,
+};
 use crate::trouble::{self, Kind, Trouble};
 use crate::words::{shorten, summary, tool_name};
 
@@ -62,60 +65,63 @@ impl Decoder {
 
     /// Takes in one event.
     pub(super) fn event(&mut self, event: &Event) -> Vec<Heard> {
-        let (about, by) = (&event.about, event.agent.as_deref());
-        match event.kind {
-            "assistant.turn_start" if by.is_none() => vec![Heard::Began],
-            "assistant.message_delta" if by.is_none() => {
-                self.came_in_pieces = true;
-                piece(about, |text| TurnEvent::Typed { text })
-            }
-            "assistant.reasoning_delta" if by.is_none() => {
-                piece(about, |text| TurnEvent::Thought { text })
-            }
-            "assistant.message" => self.message(about, by),
-            "assistant.usage" => self.spent(about.used(), by).into_iter().collect(),
-            "session.usage_info" if by.is_none() => {
-                self.window = about.token_limit.or(self.window);
-                vec![]
-            }
-            "tool.execution_start" => self.tool_began(about, by).into_iter().collect(),
-            "tool.execution_complete" => self.tool_ended(about).into_iter().collect(),
-            "subagent.started" => self.helper_began(about, by).into_iter().collect(),
-            "subagent.completed" => self.helper_ended(about, by, HelperState::Finished),
-            "subagent.failed" => self.helper_ended(about, by, HelperState::Failed),
-            "assistant.turn_retry" => self.retried(about),
-            "model.model_call_failure" if by.is_none() => {
-                let words = said(&about.model_call.error);
-                let kind = trouble::kind(about.model_call.status, &words, "");
-                self.failed = Some(Trouble { kind, words });
-                vec![]
-            }
-            // The model was not asked at all; the error that follows does not say so.
-            "session.warning" if about.warning_type.ends_with("context_blocked") => {
-                let words = trouble::words_of(&about.message);
-                self.blocked = Some(Trouble { kind: Kind::ContextOverflow, words });
-                vec![]
-            }
-            "session.error" if by.is_none() => {
-                let failed = self.failed.take();
-                self.error = Some(self.blocked.take().unwrap_or_else(|| trouble_of(about, failed)));
-                vec![]
-            }
-            "session.todos_changed" => vec![Heard::ListChanged],
-            "session.compaction_complete" => summarised(about),
-            "session.idle" => vec![Heard::Ended(self.stop(about))],
+        let by = event.agent.as_deref();
+        match &event.about {
+            About::Said(said) => self.message(said, by),
+            About::Spent(used) => self.spent(*used, by).into_iter().collect(),
+            About::ToolBegan(tool) => self.tool_began(tool, by).into_iter().collect(),
+            About::ToolEnded(tool) => self.tool_ended(tool).into_iter().collect(),
+            About::HelperBegan(helper) => self.helper_began(helper, by).into_iter().collect(),
+            About::HelperFinished(end) => self.helper_ended(*end, by, HelperState::Finished),
+            About::HelperFailed(end) => self.helper_ended(*end, by, HelperState::Failed),
+            About::Retried(retry) => self.retried(retry),
+            About::ListChanged => vec![Heard::ListChanged],
+            About::Summarised(summary) => summarised(*summary),
+            About::Idle(idle) => vec![Heard::Ended(self.stop(*idle))],
+            about if by.is_none() => self.of_its_own(about).into_iter().collect(),
             _ => vec![],
         }
     }
 
-    fn message(&mut self, about: &About, by: Option<&str>) -> Vec<Heard> {
+    /// What matters only when the agent itself is meant.
+    fn of_its_own(&mut self, about: &About) -> Option<Heard> {
+        match about {
+            About::Began => return Some(Heard::Began),
+            About::Typed(Piece { delta_content: text }) => {
+                self.came_in_pieces = true;
+                return piece(text, |text| TurnEvent::Typed { text });
+            }
+            About::Thought(Piece { delta_content: text }) => {
+                return piece(text, |text| TurnEvent::Thought { text });
+            }
+            About::Room(room) => self.window = room.token_limit.or(self.window),
+            About::NotAnswered(NotAnswered { model_call }) => {
+                let words = said(&model_call.error);
+                let kind = trouble::kind(model_call.status, &words, "");
+                self.failed = Some(Trouble { kind, words });
+            }
+            // The model was not asked at all; the error that follows does not say so.
+            About::Warned(warning) if warning.warning_type.ends_with("context_blocked") => {
+                let words = trouble::words_of(&warning.message);
+                self.blocked = Some(Trouble { kind: Kind::ContextOverflow, words });
+            }
+            About::Failed(error) => {
+                let failed = self.failed.take();
+                self.error = self.blocked.take().or_else(|| Some(trouble_of(error, failed)));
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn message(&mut self, said: &Said, by: Option<&str>) -> Vec<Heard> {
         let mut heard = vec![Heard::Answering];
         if by.is_some() {
             return heard;
         }
-        let text = about.content.as_str().unwrap_or_default();
+        let text = said.content.as_str().unwrap_or_default();
         let came = std::mem::take(&mut self.came_in_pieces);
-        if about.tool_requests.is_empty() {
+        if said.tool_requests.is_empty() {
             text.clone_into(&mut self.text);
         }
         if !text.is_empty() {
@@ -137,39 +143,40 @@ impl Decoder {
         })))
     }
 
-    fn tool_began(&mut self, about: &About, by: Option<&str>) -> Option<Heard> {
-        if about.tool_name == "task" {
-            let task = about.arguments.get("description").and_then(Value::as_str);
-            self.tasks.insert(about.tool_call_id.clone(), shorten(task.unwrap_or_default()));
+    fn tool_began(&mut self, tool: &ToolBegan, by: Option<&str>) -> Option<Heard> {
+        if tool.tool_name == "task" {
+            let task = tool.arguments.get("description").and_then(Value::as_str);
+            self.tasks.insert(tool.tool_call_id.clone(), shorten(task.unwrap_or_default()));
         }
-        if OWN_WORDS.contains(&about.tool_name.as_str()) {
+        if OWN_WORDS.contains(&tool.tool_name.as_str()) {
             return None;
         }
         let call = ToolCall {
-            tool: tool_name(&about.tool_name),
-            summary: summary(&about.arguments),
+            tool: tool_name(&tool.tool_name),
+            summary: summary(&tool.arguments),
             by: by.map(str::to_owned),
         };
-        self.calls.insert(about.tool_call_id.clone(), call.clone());
+        self.calls.insert(tool.tool_call_id.clone(), call.clone());
         Some(Heard::Event(TurnEvent::ToolBegan(call)))
     }
 
-    fn tool_ended(&mut self, about: &About) -> Option<Heard> {
-        let ok = about.success && about.shell_execution.exit_code.is_none_or(|code| code == 0);
-        let call = self.calls.remove(&about.tool_call_id);
+    fn tool_ended(&mut self, ended: &ToolEnded) -> Option<Heard> {
+        let code = ended.shell_execution.and_then(|shell| shell.exit_code);
+        let ok = ended.success && code.is_none_or(|code| code == 0);
+        let call = self.calls.remove(&ended.tool_call_id);
         // A helper that was never started has no other end.
-        let refused = self.tasks.remove(&about.tool_call_id).filter(|_| !ok);
+        let refused = self.tasks.remove(&ended.tool_call_id).filter(|_| !ok);
         let refused =
             refused.map(|task| ToolCall { tool: "task".to_owned(), summary: task, by: None });
         let ToolCall { tool, summary, by } = call.or(refused)?;
         Some(reported(Report::ToolUsed(ToolUse { tool, summary, ok, by })))
     }
 
-    fn helper_began(&mut self, about: &About, by: Option<&str>) -> Option<Heard> {
+    fn helper_began(&mut self, began: &HelperBegan, by: Option<&str>) -> Option<Heard> {
         let helper = Helper {
             id: by?.to_owned(),
-            agent: about.agent_name.clone(),
-            task: self.tasks.remove(&about.tool_call_id).unwrap_or_default(),
+            agent: began.agent_name.clone(),
+            task: self.tasks.remove(&began.tool_call_id).unwrap_or_default(),
             state: HelperState::Started,
             tools_used: 0,
             tokens: 0,
@@ -178,22 +185,27 @@ impl Decoder {
         Some(reported(Report::Helper(helper)))
     }
 
-    fn helper_ended(&mut self, about: &About, by: Option<&str>, state: HelperState) -> Vec<Heard> {
+    fn helper_ended(
+        &mut self,
+        end: HelperEnded,
+        by: Option<&str>,
+        state: HelperState,
+    ) -> Vec<Heard> {
         let helper = by.and_then(|id| self.helpers.remove(id));
         let ended = helper.map(|helper| Helper {
             state,
-            tools_used: about.total_tool_calls,
-            tokens: about.total_tokens,
+            tools_used: end.total_tool_calls,
+            tokens: end.total_tokens,
             ..helper
         });
         ended.map(|helper| reported(Report::Helper(helper))).into_iter().collect()
     }
 
     /// The program tries again. Why is said in words, if at all.
-    fn retried(&mut self, about: &About) -> Vec<Heard> {
+    fn retried(&mut self, retry: &Retried) -> Vec<Heard> {
         self.tries += 1;
         self.came_in_pieces = false;
-        let unknown = || Trouble { kind: Kind::Rejected, words: about.reason.clone() };
+        let unknown = || Trouble { kind: Kind::Rejected, words: retry.reason.clone() };
         let mut trouble = self.failed.take().unwrap_or_else(unknown);
         if trouble.kind == Kind::Rejected {
             trouble.kind = Kind::Unavailable;
@@ -202,8 +214,8 @@ impl Decoder {
         vec![Heard::Trouble(trouble), reported(Report::Waited(wait))]
     }
 
-    fn stop(&mut self, about: &About) -> Stop {
-        if about.aborted {
+    fn stop(&mut self, idle: Idle) -> Stop {
+        if idle.aborted {
             return Stop::Interrupted;
         }
         match self.error.take() {
@@ -231,22 +243,22 @@ fn usage(used: Tokens) -> Option<Usage> {
 }
 
 /// The conversation was summarised, or was not. What that cost is said here and nowhere else.
-fn summarised(about: &About) -> Vec<Heard> {
-    let spent = usage(about.compaction_tokens_used).map(|usage| reported(Report::Spent(usage)));
-    let (before, after) = (about.pre_compaction_tokens, about.post_compaction_tokens);
-    let made = about.success.then(|| reported(Report::Compacted { before, after }));
+fn summarised(summary: Summarised) -> Vec<Heard> {
+    let spent = usage(summary.compaction_tokens_used).map(|usage| reported(Report::Spent(usage)));
+    let (before, after) = (summary.pre_compaction_tokens, summary.post_compaction_tokens);
+    let made = summary.success.then(|| reported(Report::Compacted { before, after }));
     spent.into_iter().chain(made).collect()
 }
 
 /// What an error of the program means; the call of the model before it says more.
-fn trouble_of(about: &About, before: Option<Trouble>) -> Trouble {
-    let words = trouble::words_of(&about.message);
-    let kind = match (about.error_type.as_str(), trouble::kind(about.status_code, &words, "")) {
+fn trouble_of(error: &Failed, before: Option<Trouble>) -> Trouble {
+    let words = trouble::words_of(&error.message);
+    let kind = match (error.error_type.as_str(), trouble::kind(error.status_code, &words, "")) {
         (_, Kind::Rejected | Kind::RateLimited | Kind::Unavailable) if before.is_some() => {
             before.map_or(Kind::Unavailable, |before| before.kind)
         }
         ("authentication", _) => Kind::Login,
-        (_, Kind::Rejected) if about.status_code.is_none() => Kind::Unavailable,
+        (_, Kind::Rejected) if error.status_code.is_none() => Kind::Unavailable,
         (_, kind) => kind,
     };
     Trouble { kind, words }
@@ -259,9 +271,8 @@ fn said(error: &Value) -> String {
     inner.map(|inner| trouble::words_of(&inner)).filter(|inner| !inner.is_empty()).unwrap_or(text)
 }
 
-fn piece(about: &About, event: impl FnOnce(String) -> TurnEvent) -> Vec<Heard> {
-    let text = &about.delta_content;
-    if text.is_empty() { vec![] } else { vec![Heard::Event(event(text.clone()))] }
+fn piece(text: &str, event: impl FnOnce(String) -> TurnEvent) -> Option<Heard> {
+    (!text.is_empty()).then(|| Heard::Event(event(text.to_owned())))
 }
 
 fn reported(report: Report) -> Heard {

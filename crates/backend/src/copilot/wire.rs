@@ -2,6 +2,7 @@
 //! known is passed over: new versions say more.
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -46,89 +47,84 @@ pub(super) struct RawEvent<'a> {
     pub(super) data: Option<&'a RawValue>,
 }
 
-/// Types of events that are read.
-const READ: [&str; 19] = [
-    "model.model_call_failure",
-    "assistant.turn_start",
-    "assistant.message_delta",
-    "assistant.reasoning_delta",
-    "assistant.message",
-    "assistant.usage",
-    "assistant.turn_retry",
-    "tool.execution_start",
-    "tool.execution_complete",
-    "subagent.started",
-    "subagent.completed",
-    "subagent.failed",
-    "session.usage_info",
-    "session.info",
-    "session.warning",
-    "session.error",
-    "session.idle",
-    "session.todos_changed",
-    "session.compaction_complete",
-];
-
 impl RawEvent<'_> {
-    /// The event, when it is one that matters.
+    /// The event, when it is one that matters. Others are large, and are not read.
     pub(super) fn event(&self) -> Option<Event> {
-        let kind = READ.iter().find(|known| **known == self.r#type)?;
-        let data = self.data.and_then(|data| serde_json::from_str(data.get()).ok());
-        Some(Event { kind, agent: self.agent_id.clone(), about: data.unwrap_or_default() })
+        let data = self.data;
+        let about = match self.r#type {
+            "assistant.turn_start" => About::Began,
+            "assistant.message_delta" => About::Typed(read(data)),
+            "assistant.reasoning_delta" => About::Thought(read(data)),
+            "assistant.message" => About::Said(read(data)),
+            "assistant.usage" => About::Spent(read(data)),
+            "assistant.turn_retry" => About::Retried(read(data)),
+            "model.model_call_failure" => About::NotAnswered(read(data)),
+            "tool.execution_start" => About::ToolBegan(read(data)),
+            "tool.execution_complete" => About::ToolEnded(read(data)),
+            "subagent.started" => About::HelperBegan(read(data)),
+            "subagent.completed" => About::HelperFinished(read(data)),
+            "subagent.failed" => About::HelperFailed(read(data)),
+            "session.usage_info" => About::Room(read(data)),
+            "session.warning" => About::Warned(read(data)),
+            "session.error" => About::Failed(read(data)),
+            "session.todos_changed" => About::ListChanged,
+            "session.compaction_complete" => About::Summarised(read(data)),
+            "session.idle" => About::Idle(read(data)),
+            _ => return None,
+        };
+        Some(Event { agent: self.agent_id.clone(), about })
     }
+}
+
+/// What cannot be read is as good as not said.
+fn read<T: Default + DeserializeOwned>(data: Option<&RawValue>) -> T {
+    data.and_then(|data| serde_json::from_str(data.get()).ok()).unwrap_or_default()
 }
 
 /// An event that matters.
 #[derive(Clone, Debug)]
 pub(super) struct Event {
-    pub(super) kind: &'static str,
     /// The helper it is about, when it is not about the agent itself.
     pub(super) agent: Option<String>,
     pub(super) about: About,
 }
 
-/// Everything an event of any of the types can tell.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(super) struct About {
-    pub(super) delta_content: String,
-    pub(super) content: Value,
-    pub(super) tool_requests: Vec<Value>,
-    pub(super) tool_call_id: String,
-    pub(super) tool_name: String,
-    pub(super) arguments: Value,
-    pub(super) success: bool,
-    pub(super) shell_execution: Shell,
-    pub(super) agent_name: String,
-    pub(super) total_tool_calls: u64,
-    pub(super) total_tokens: u64,
-    pub(super) input_tokens: u64,
-    pub(super) output_tokens: u64,
-    pub(super) cache_write_tokens: u64,
-    pub(super) token_limit: Option<u64>,
-    pub(super) current_tokens: Option<u64>,
-    pub(super) pre_compaction_tokens: Option<u64>,
-    pub(super) post_compaction_tokens: Option<u64>,
-    pub(super) compaction_tokens_used: Tokens,
-    pub(super) reason: String,
-    pub(super) info_type: String,
-    pub(super) warning_type: String,
-    pub(super) error_type: String,
-    pub(super) message: Value,
-    pub(super) status_code: Option<u16>,
-    pub(super) aborted: bool,
-    pub(super) model_call: ModelCall,
+#[derive(Clone, Debug)]
+pub(super) enum About {
+    /// The model is being asked.
+    Began,
+    Typed(Piece),
+    Thought(Piece),
+    Said(Said),
+    Spent(Tokens),
+    Retried(Retried),
+    NotAnswered(NotAnswered),
+    ToolBegan(ToolBegan),
+    ToolEnded(ToolEnded),
+    HelperBegan(HelperBegan),
+    HelperFinished(HelperEnded),
+    HelperFailed(HelperEnded),
+    Room(Room),
+    Warned(Warned),
+    Failed(Failed),
+    ListChanged,
+    Summarised(Summarised),
+    Idle(Idle),
 }
 
-impl About {
-    /// What the call of a model cost that the event is about.
-    pub(super) fn used(&self) -> Tokens {
-        Tokens {
-            input_tokens: self.input_tokens,
-            output_tokens: self.output_tokens,
-            cache_write_tokens: self.cache_write_tokens,
-        }
-    }
+/// A piece of a text.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Piece {
+    pub(super) delta_content: String,
+}
+
+/// A message of the model.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Said {
+    pub(super) content: Value,
+    pub(super) tool_requests: Vec<Value>,
 }
 
 /// What a call of a model cost.
@@ -141,7 +137,20 @@ pub(super) struct Tokens {
     pub(super) cache_write_tokens: u64,
 }
 
-/// A call of a model that failed.
+/// The program tries again.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Retried {
+    pub(super) reason: String,
+}
+
+/// A call of a model failed.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct NotAnswered {
+    pub(super) model_call: ModelCall,
+}
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ModelCall {
@@ -149,8 +158,78 @@ pub(super) struct ModelCall {
     pub(super) error: Value,
 }
 
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct ToolBegan {
+    pub(super) tool_call_id: String,
+    pub(super) tool_name: String,
+    pub(super) arguments: Value,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct ToolEnded {
+    pub(super) tool_call_id: String,
+    pub(super) success: bool,
+    pub(super) shell_execution: Option<Shell>,
+}
+
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Shell {
     pub(super) exit_code: Option<i64>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct HelperBegan {
+    pub(super) tool_call_id: String,
+    pub(super) agent_name: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct HelperEnded {
+    pub(super) total_tool_calls: u64,
+    pub(super) total_tokens: u64,
+}
+
+/// How large the model's window is.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Room {
+    pub(super) token_limit: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Warned {
+    pub(super) warning_type: String,
+    pub(super) message: Value,
+}
+
+/// The turn is about to fail.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Failed {
+    pub(super) error_type: String,
+    pub(super) message: Value,
+    pub(super) status_code: Option<u16>,
+}
+
+/// The conversation was summarised, or was not.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Summarised {
+    pub(super) success: bool,
+    pub(super) pre_compaction_tokens: Option<u64>,
+    pub(super) post_compaction_tokens: Option<u64>,
+    pub(super) compaction_tokens_used: Tokens,
+}
+
+/// The turn is over.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Idle {
+    pub(super) aborted: bool,
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Decoder, Heard};
-use crate::copilot::wire::{Event, Message, Notice};
+use crate::copilot::wire::{About, Event, Message, Notice};
 use crate::recordings::{self, Recording};
 
 static RECORDINGS: LazyLock<Vec<Recording>> = LazyLock::new(|| recordings::of("copilot"));
@@ -162,7 +162,8 @@ proptest! {
         let mut decoder = Decoder::default();
         for event in lines.iter().filter_map(|line| event(line)) {
             let heard = decoder.event(&event);
-            prop_assert_eq!(stops(&heard).len(), usize::from(event.kind == "session.idle"));
+            let is_end = matches!(event.about, About::Idle(_));
+            prop_assert_eq!(stops(&heard).len(), usize::from(is_end));
         }
     }
 }
