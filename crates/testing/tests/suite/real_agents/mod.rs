@@ -6,6 +6,7 @@ mod claude_errors;
 mod claude_life;
 mod claude_words;
 mod copilot;
+mod copilot_many;
 mod opencode;
 mod opencode_chaos;
 mod opencode_guards;
