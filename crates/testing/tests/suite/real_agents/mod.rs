@@ -7,6 +7,7 @@ mod claude_life;
 mod claude_words;
 mod copilot;
 mod copilot_isolation;
+mod copilot_many;
 mod opencode;
 mod opencode_chaos;
 mod opencode_guards;
