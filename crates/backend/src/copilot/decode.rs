@@ -277,6 +277,7 @@ fn trouble_of(about: &Failed, before: Option<Trouble>) -> Trouble {
             before.map_or(Kind::Unavailable, |before| before.kind)
         }
         ("authentication", _) => Kind::Login,
+        _ if words.contains("No GitHub OAuth token") => Kind::Login,
         (_, Kind::Rejected) if about.status_code.is_none() => Kind::Unavailable,
         (_, kind) => kind,
     };

@@ -320,7 +320,8 @@ fn every_remark_is_a_line_of_json() {
         remarks.iter().find(fits).unwrap_or_else(|| panic!("{part}: {remarks:?}"))
     };
     assert_eq!(told("ok", "claude 2.1.325")["check"], "Agent programs");
-    assert_eq!(told("note", "copilot is not installed")["remedy"], "", "nobody needs it");
+    let install = "install it: npm install -g @github/copilot";
+    assert_eq!(told("note", "copilot is not installed")["remedy"], install);
     assert_eq!(told("ok", "claude would be used")["check"], "Backend");
     assert_eq!(told("warning", "raed")["remedy"], "did you mean `read`?");
     assert_eq!(told("problem", "x.txt")["check"], "Commands, skills and agents");
@@ -376,12 +377,29 @@ fn the_program_that_would_be_used_is_told_with_the_reason() {
 
 #[test]
 fn a_program_that_is_too_old_is_told_with_what_is_needed() {
-    let env = with("echo '2.1.196 (Claude Code)'");
-    let ran = ran(doctor(&env, &[]));
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    let said = lines_about(&ran.stdout, "2.1.196").join("\n");
-    assert!(said.starts_with("warning: claude 2.1.196, "), "{said}");
-    assert!(said.ends_with("is too old; 2.1.197 or later is needed"), "{said}");
+    let update = "Run 'copilot update' to check for updates.";
+    let of_copilot =
+        |version: &str| format!("echo 'GitHub Copilot CLI {version}.'; echo \"{update}\"");
+    for (name, lines, version, needed) in [
+        ("claude", "echo '2.1.196 (Claude Code)'", "2.1.196", Some("2.1.197")),
+        ("opencode", "echo 1.18.32", "1.18.32", Some("1.18.33")),
+        ("copilot", &of_copilot("1.0.101"), "1.0.101", Some("1.0.102")),
+        ("copilot", &of_copilot("1.0.102"), "1.0.102", None),
+        ("copilot", &of_copilot("1.0.103-2"), "1.0.103-2", None),
+    ] {
+        let env = with("echo 2.1.325");
+        program(&env.outside("bin"), name, lines);
+        let ran = ran(doctor(&env, &[]));
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let path = env.outside("bin").join(name);
+        let found = format!("{name} {version}, {}", path.display());
+        let said = lines_about(&ran.stdout, &found).join("\n");
+        let expected = match needed {
+            Some(needed) => format!("warning: {found} is too old; {needed} or later is needed"),
+            None => format!("ok: {found}"),
+        };
+        assert_eq!(said, expected);
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod opencode_lists;
 mod program;
 mod snake;
 mod together;
+mod turn;
 
 use std::process::Command;
 use std::time::Duration;

@@ -353,8 +353,9 @@ impl Talk {
                 }
             }
             Heard::Ended(stop) => {
-                if self.turn.as_ref().is_some_and(|turn| turn.is_taken || stop == Stop::Interrupted)
-                {
+                // Without a login it fails before the prompt is taken.
+                let is_over = matches!(stop, Stop::Interrupted | Stop::Failed(_));
+                if self.turn.as_ref().is_some_and(|turn| turn.is_taken || is_over) {
                     self.finish(stop);
                 }
             }

@@ -50,35 +50,47 @@ fn models_are_listed_for_whoever_is_logged_in() {
     }
 }
 
-/// Looking at a project that is not trusted starts nothing of it.
 #[test]
 fn servers_are_listed_where_the_project_is_trusted() {
     for version in [CLAUDE, OLDER_CLAUDE] {
         let stand = Stand::new(version, Script::new());
-        let started = stand.env.outside("started");
-        let servers = json!({ "mcpServers": {
-            "good": { "command": "sh", "args": ["-c", SERVER, started] },
-            "gone": { "command": "/no/such/program" },
-            "dies": { "command": "sh", "args": ["-c", "exit 3"] },
-        } });
-        fs::write(stand.env.work().join(".mcp.json"), servers.to_string()).unwrap();
-        for verb in [&["mcp"][..], &["mcp", "--inherit", "all"], &["models", "--trust"]] {
-            let ran = stand.run(verb);
-            assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{version}: {ran:?}");
-            assert!(!started.exists(), "{version}: {verb:?} has started a server");
-            let is_told = ran.stdout.contains("not trusted") && ran.stdout.contains("mcp --trust");
-            assert!(is_told || verb[0] == "models", "{version}: {}", ran.stdout);
-        }
-        for more in [&[][..], &["--inherit", "project"]] {
-            let listed = stand.run(&[&["mcp", "--trust"], more].concat());
-            assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""), "{listed:?}");
-            let lines: Vec<&str> = listed.stdout.lines().collect();
-            assert_eq!(lines.len(), 3, "{version}: {lines:?}");
-            assert_eq!(lines[0], "good  connected", "{version}");
-            assert!(lines[1].starts_with("gone  failed     ENOENT"), "{version}: {lines:?}");
-            assert!(lines[2].starts_with("dies  failed     "), "{version}: {lines:?}");
-            assert!(lines[2].ends_with("Connection closed"), "{version}: {lines:?}");
-        }
-        assert!(started.exists());
+        servers_are_listed(&stand, "ENOENT", "Connection closed");
     }
+}
+
+/// Looking at a project that is not trusted starts nothing of it. Says of the servers that do not
+/// come up why.
+pub(super) fn servers_are_listed(stand: &Stand, gone: &str, dies: &str) {
+    let program = stand.programs[0];
+    let started = stand.env.outside("started");
+    let servers = json!({ "mcpServers": {
+        "good": { "command": "sh", "args": ["-c", SERVER, started] },
+        "gone": { "command": "/no/such/program" },
+        "dies": { "command": "sh", "args": ["-c", "exit 3"] },
+    } });
+    fs::write(stand.env.work().join(".mcp.json"), servers.to_string()).unwrap();
+    for words in [&[][..], &["--inherit", "all"]] {
+        let ran = stand.run(&[&["mcp"], words].concat());
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{program:?}: {ran:?}");
+        let is_told = ran.stdout.contains("not trusted") && ran.stdout.contains("mcp --trust");
+        assert!(is_told, "{program:?}: {}", ran.stdout);
+    }
+    // Nor do servers have a part in what else is asked for.
+    stand.run(&["models", "--trust"]);
+    assert!(!started.exists(), "{program:?} has started a server");
+    for more in [&[][..], &["--inherit", "project"]] {
+        let listed = stand.run(&[&["mcp", "--trust"], more].concat());
+        assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""), "{listed:?}");
+        let mut lines: Vec<&str> = listed.stdout.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines.len(), 3, "{program:?}: {lines:?}");
+        for (line, beginning, why) in
+            [(lines[0], "dies  failed     ", dies), (lines[1], "gone  failed     ", gone)]
+        {
+            assert!(line.starts_with(beginning) && line.contains(why), "{program:?}: {line}");
+        }
+        assert_eq!(lines[2], "good  connected", "{program:?}");
+    }
+    assert!(started.exists());
+    stand.has_no_processes();
 }

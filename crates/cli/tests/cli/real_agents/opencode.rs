@@ -1,4 +1,4 @@
-//! The real OpenCode: one turn, its questions, its end, and what is wrong before it begins.
+//! The real OpenCode: its questions, its end, and what is wrong before it begins.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -6,15 +6,15 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-use atomic_testing::model::{Reply, Script, Turn};
+use atomic_testing::model::Script;
 use serde_json::{Value, json};
 
 use super::program::Program::OpenCode;
-use super::{Stand, asking, last_text};
+use super::{Stand, asking};
 use crate::env::ran;
 
 /// The folders that servers have to themselves.
-fn dens(stand: &Stand) -> Vec<String> {
+pub(super) fn dens(stand: &Stand) -> Vec<String> {
     let entries = fs::read_dir(stand.env.outside("tmp")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.filter(|name| name.starts_with("atomic-opencode-")).collect()
@@ -42,35 +42,6 @@ fn an_answer_that_was_heard_is_not_told_again() {
 #[test]
 fn nothing_outlives_us() {
     super::nothing_outlives(OpenCode);
-}
-
-/// The words of the agent as they come, or the facts.
-#[test]
-fn a_turn_is_streamed_or_told_in_facts() {
-    let turn = Turn::default()
-        .user("Greet")
-        .reply(Reply::say("First I look.").and(OpenCode.shell("true")))
-        .reply(Reply { chunk: 3.try_into().ok(), ..Reply::say("Hello, you.") });
-    let stand = Stand::of(&[OpenCode], Script::new().with(turn));
-    let ended = stand.run(&["-p", "Greet", "--backend", "opencode"]);
-    let said = "First I look.\nHello, you.\n";
-    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), said, ""));
-    assert!(stand.server.unmatched().is_empty(), "{:?}", stand.server.unmatched());
-
-    // It is the only program that is installed, so it need not be named.
-    let chosen = "scripted/claude-beta-1";
-    let told = stand.run(&["-p", "Greet", "--json", "--model", chosen]);
-    assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{told:?}");
-    let facts: Vec<Value> =
-        told.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let opened = facts.iter().find(|fact| fact["type"] == "conversation_opened").unwrap();
-    assert_eq!(opened["backend"], "opencode");
-    assert!(opened["conversation"].as_str().unwrap().starts_with("ses_"), "{opened}");
-    assert_eq!(stand.server.requests().last().unwrap().body["model"], "claude-beta-1");
-    let costs = facts.iter().filter_map(|fact| fact["report"]["cost_usd"].as_f64());
-    assert!(costs.sum::<f64>() > 0.0, "{facts:#?}");
-    stand.has_no_processes();
-    assert_eq!(dens(&stand), [""; 0]);
 }
 
 /// A program in place of OpenCode, which notes that it was started.
@@ -189,35 +160,4 @@ fn a_program_that_is_missing_too_old_or_broken_is_told_with_what_to_do() {
         stand.has_no_processes();
         assert_eq!(dens(&stand), [""; 0], "{says:?}");
     }
-}
-
-/// An agent that was written for another program: its tools are called otherwise here, and of its
-/// model nobody has heard.
-#[test]
-fn an_agent_of_another_program_keeps_its_limits() {
-    let turn = Turn::default()
-        .user("Try")
-        .reply(OpenCode.writes("made.txt", "x"))
-        .reply(OpenCode.runs("touch made.txt"))
-        .reply(OpenCode.reads("notes.txt"))
-        .reply(Reply::say("{result}"));
-    let stand = Stand::of(&[OpenCode], Script::new().with(turn));
-    fs::write(stand.env.work().join("notes.txt"), "It is noted.\n").unwrap();
-    let agents = stand.env.work().join(".claude/agents");
-    fs::create_dir_all(&agents).unwrap();
-    let careful = "---\nname: careful\ndescription: Looks\ntools: Read, Grep\nmodel: sonnet\n---\n\
-                   You only look.\n";
-    fs::write(agents.join("careful.md"), careful).unwrap();
-    let ended = stand.run(&["-p", "Try", "--agent", "careful", "--backend", "opencode"]);
-    let refused = "answer#1: write failed\nanswer#1: shell failed\n";
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), refused), "{ended:?}");
-    assert!(ended.stdout.contains("It is noted."), "{}", ended.stdout);
-    assert!(!stand.env.work().join("made.txt").exists(), "what is not allowed is not done");
-    let asked = stand.asked("Try").body;
-    assert_eq!(asked["model"], "plain-1", "the model that is set up");
-    let offered = asked["tools"].as_array().unwrap().iter();
-    let mut offered: Vec<&str> = offered.map(|tool| tool["name"].as_str().unwrap()).collect();
-    offered.sort_unstable();
-    assert_eq!(offered, ["grep", "question", "read"], "{}", last_text(&asked));
-    assert!(asked["system"].to_string().contains("You only look."), "{}", asked["system"]);
 }
