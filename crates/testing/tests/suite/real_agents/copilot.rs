@@ -55,7 +55,7 @@ impl CopilotStage {
     }
 }
 
-fn backend(program: PathBuf, env: Vec<(String, String)>) -> CopilotBackend {
+pub(super) fn backend(program: PathBuf, env: Vec<(String, String)>) -> CopilotBackend {
     let config = CopilotConfig { program, retry_window: Duration::from_secs(3), env };
     CopilotBackend::new(config, Guard::new(env!("CARGO_BIN_EXE_guard-host").into()))
 }
@@ -128,7 +128,7 @@ impl Stage for CopilotStage {
 const SERVER_TOOL: &str = "host-touch";
 
 /// The words of GitHub Copilot.
-struct Copilot;
+pub(super) struct Copilot;
 
 impl Tongue for Copilot {
     const SUMMARY: &str = "Please create a detailed summary";

@@ -6,6 +6,8 @@ mod claude_errors;
 mod claude_life;
 mod claude_words;
 mod copilot;
+mod copilot_chaos;
+mod copilot_stand;
 mod opencode;
 mod opencode_chaos;
 mod opencode_guards;
@@ -13,6 +15,8 @@ mod opencode_isolation;
 mod opencode_resync;
 mod opencode_stand;
 mod scripts;
+mod serving_chaos;
+mod serving_stand;
 mod stand;
 
 use std::process::Command;
