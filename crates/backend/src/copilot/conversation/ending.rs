@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use atomic_event::Stop;
 use serde_json::json;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::Talk;
 use crate::BackendError;
+use crate::copilot::server::Server;
 use crate::copilot::{ID, misused, rpc};
 use crate::outlet::told_end;
 
@@ -55,10 +56,15 @@ impl Talk {
     async fn give_up(&mut self) {
         self.finish(Stop::Interrupted);
         let Some(server) = self.server.take() else { return };
+        self.part(&server, true).await;
+    }
+
+    /// Leaves the session. A program that neither stops a turn nor answers this is ended.
+    async fn part(&self, server: &Server, has_not_stopped: bool) {
         let left = json!({ "sessionId": self.session });
         let left = server.rpc.call("session.destroy", &left, Some(INTERRUPTED)).await;
         server.leave(&self.session);
-        if left.is_err() {
+        if has_not_stopped && left.is_err() {
             server.is_lost(rpc::exited("it did not listen any more"));
             server.end().await;
         }
@@ -108,18 +114,18 @@ impl Talk {
         let was_busy = self.turn.take().is_some() || self.summary.is_some();
         if let Some(server) = self.server.take() {
             let params = json!({ "sessionId": self.session });
+            let mut has_not_stopped = false;
             if was_busy {
                 presence.stops();
-                let abort = server.rpc.call("session.abort", &params, None);
+                let abort = server.rpc.call("session.abort", &params, Some(INTERRUPTED));
                 // What runs is ended at once, also where the program takes its time to stop.
-                let (_, ()) = tokio::join!(timeout(INTERRUPTED, abort), presence.end_shells());
+                let (stopped, ()) = tokio::join!(abort, presence.end_shells());
+                has_not_stopped = stopped.is_err();
             }
             if !rests {
                 presence.end_shells().await;
             }
-            let left = server.rpc.call("session.destroy", &params, None);
-            let _ = timeout(INTERRUPTED, left).await;
-            server.leave(&self.session);
+            self.part(&server, has_not_stopped).await;
         }
         if let Some(outlet) = self.outlet.take() {
             outlet.close(Stop::Interrupted);

@@ -26,6 +26,10 @@ async fn a_program_is_killed_and_stands_still() {
     killed_between_turns(&stand).await;
     killed_in_a_summary(&stand).await;
     standing_still(&stand).await;
+    // One that nobody could close a conversation of is not used any more.
+    let conversation = stand.open(stand.request("new")).await;
+    stand.goes_on(conversation.as_ref(), "").await;
+    in_time("closing", conversation.close()).await;
     stand.end().await;
 }
 
