@@ -108,9 +108,19 @@ impl Talk {
             summaries: 0,
             is_kept,
         };
-        talk.awake().await?;
-        tokio::spawn(talk.run());
-        Ok(Held::new(session, ID, wishes, presence))
+        let held = Held::new(session, ID, wishes, presence);
+        let (told, opened) = oneshot::channel();
+        // In a task of its own: what is begun is ended in good order, even if nobody waits for it.
+        tokio::spawn(async move {
+            let awake = talk.awake().await;
+            let is_awake = awake.is_ok();
+            let _ = told.send(awake);
+            if is_awake {
+                talk.run().await;
+            }
+        });
+        opened.await.map_err(|_| misused("the conversation has ended"))??;
+        Ok(held)
     }
 
     /// Makes sure that there is a program that knows the session.
