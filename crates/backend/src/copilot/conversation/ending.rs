@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use atomic_event::Stop;
+use atomic_event::{StepError, Stop};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::Talk;
+use super::{Summary, Talk};
 use crate::BackendError;
 use crate::copilot::server::Server;
 use crate::copilot::{ID, misused, rpc};
@@ -19,10 +19,7 @@ const INTERRUPTED: Duration = Duration::from_secs(2);
 impl Talk {
     /// Interrupts the turn; it has a moment to end by itself.
     pub(super) fn interrupt(&mut self) {
-        if let Some(summary) = self.summary.take() {
-            let _ = summary.reply.send(Err(misused("the summary was interrupted").into()));
-            self.stop_it();
-        }
+        self.give_up_summary(misused("the summary was interrupted").into());
         let Some(turn) = &mut self.turn else { return };
         if turn.interrupted.is_some() {
             return;
@@ -31,6 +28,16 @@ impl Talk {
         turn.questions.clear();
         self.talker.presence.stops();
         self.stop_it();
+    }
+
+    /// Lets the program make no summary; it has a moment to say that it does not.
+    fn give_up_summary(&mut self, why: StepError) {
+        let Some(summary) = self.summary.as_mut().filter(|it| it.given_up.is_none()) else {
+            return;
+        };
+        summary.given_up = Some((Instant::now() + INTERRUPTED, why));
+        let params = json!({ "sessionId": self.session });
+        self.call("session.history.abortManualCompaction", &params, |_, _| {});
     }
 
     /// Tells the program to stop, and ends what its shells are running.
@@ -42,12 +49,31 @@ impl Talk {
 
     pub(super) async fn time_up(&mut self) {
         let now = Instant::now();
+        if self.summary.as_ref().and_then(Summary::deadline).is_some_and(|until| until <= now) {
+            return self.summary_time_up().await;
+        }
         let Some(turn) = &mut self.turn else { return };
         if turn.interrupted.is_some_and(|until| until <= now) {
             self.give_up().await;
         } else if let Some((_, trouble)) = turn.trouble.take_if(|(until, _)| *until <= now) {
             turn.failure = Some(trouble.into_error(ID));
             self.interrupt();
+        }
+    }
+
+    async fn summary_time_up(&mut self) {
+        let Some(mut summary) = self.summary.take() else { return };
+        match (summary.given_up.take(), summary.trouble.take()) {
+            (Some((_, why)), _) => {
+                let _ = summary.reply.send(Err(why));
+                self.give_up().await;
+            }
+            (None, trouble) => {
+                self.summary = Some(summary);
+                if let Some((_, trouble)) = trouble {
+                    self.give_up_summary(trouble.into_error(ID));
+                }
+            }
         }
     }
 

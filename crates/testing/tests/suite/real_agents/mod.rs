@@ -7,6 +7,7 @@ mod claude_life;
 mod claude_words;
 mod copilot;
 mod copilot_chaos;
+mod copilot_guards;
 mod copilot_order;
 mod copilot_stand;
 mod opencode;
