@@ -95,3 +95,37 @@ async fn a_conversation_is_open_once_or_not_at_all() {
     drop(conversation);
     stand.end().await;
 }
+
+/// What is large for one must not be in the way of the others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn others_go_on_beside_large_streams() {
+    // Both go on until the others are done.
+    let print = "yes 'a line of the output' | head -c 50000000; touch printed; \
+                 while [ ! -e enough ]; do sleep 0.05; done";
+    let script = Script::new()
+        .with(when("print it").reply(Copilot::run(print)).reply(Reply::say("Printed.")))
+        .with(when("remember").reply(hang()));
+    let stand = Stand::new(script);
+    let requests = ["prints", "remembers", "other"].map(|step| stand.open(stand.request(step)));
+    let [prints, remembers, other] = requests;
+    let (prints, remembers, other) = tokio::join!(prints, remembers, other);
+    let printing = send(prints.as_ref(), "print it").await;
+    let much = format!("remember {}", "word ".repeat(800_000));
+    let mut remembering = send(remembers.as_ref(), &much).await;
+    assert_eq!(text(exchange(other.as_ref(), "hello").await.1), "Yes.");
+    stand.is_made("printed").await;
+    remembering.until_typed().await;
+    stand.goes_on(other.as_ref(), "hello").await;
+    in_time("interrupting", remembers.interrupt()).await;
+    assert_eq!(remembering.until_end().await.1, Stop::Interrupted);
+    // All of it is in the history, and sent with every event about that.
+    let after = exchange(remembers.as_ref(), "after that").await;
+    assert_eq!(text(after.1), "Yes.");
+    assert!(stand.asked("after that").said().len() > much.len());
+    std::fs::write(stand.workspace.path().join("enough"), "").unwrap();
+    let (heard, stop) = printing.until_end().await;
+    assert_eq!(text(stop), "Printed.");
+    assert!(heard.tools[0].ok, "{:?}", heard.tools);
+    stand.goes_on(other.as_ref(), "hello").await;
+    assert_eq!(stand.servers().len(), 1);
+}
