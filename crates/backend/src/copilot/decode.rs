@@ -25,6 +25,8 @@ pub(super) enum Heard {
     Event(TurnEvent),
     /// The agent's own list has changed; what is in it has to be asked for.
     ListChanged,
+    /// A call of the model has failed, whether the program tries again or not.
+    CallFailed(Trouble),
     /// The provider is in trouble, and the program tries again.
     Trouble(Trouble),
     /// A part of an answer is whole: whatever trouble there was is over.
@@ -103,9 +105,14 @@ impl Decoder {
             }
             What::CallFailed(CallFailed { model_call }) if by.is_none() => {
                 let words = said(&model_call.error);
-                let kind = trouble::kind(model_call.status, &words, "");
-                self.failed = Some(Trouble { kind, words });
-                vec![]
+                let mut kind = trouble::kind(model_call.status, &words, "");
+                // Nobody has said no.
+                if kind == Kind::Rejected && model_call.status.is_none() {
+                    kind = Kind::Unavailable;
+                }
+                let trouble = Trouble { kind, words };
+                self.failed = Some(trouble.clone());
+                vec![Heard::CallFailed(trouble)]
             }
             // The model was not asked at all; the error that follows does not say so.
             What::Warned(warned)

@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-use super::copilot::backend;
+use super::copilot::{WINDOW, backend};
 use super::stand::text;
 
 const MANY: usize = 32;
@@ -31,7 +31,7 @@ async fn many_turns_at_once_on_one_program() {
     let model = ModelServer::start(script).unwrap();
     let (home, folder) = (CopilotHome::default(), tempfile::tempdir().unwrap());
     let (counted, starts) = counted(folder.path(), &program("copilot", COPILOT));
-    let backend = Arc::new(backend(counted, home.env(&model.url())));
+    let backend = Arc::new(backend(counted, WINDOW, home.env(&model.url())));
     let all_have_asked = Arc::new(Barrier::new(MANY));
     let mut turns = JoinSet::new();
     for number in 0..MANY {
