@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::ID;
 use super::talker::{QUESTION, QUESTIONS};
 use super::wire::{
-    CallFailed, Event, Failed, HelperBegan, HelperEnded, Idle, Piece, Retried, Said, Spent,
-    ToolBegan, ToolEnded, What,
+    CallFailed, Compacted, Event, Failed, HelperBegan, HelperEnded, Idle, Piece, Retried, Said,
+    Spent, ToolBegan, ToolEnded, What,
 };
 use crate::trouble::{self, Kind, Trouble};
 use crate::words::{questions, shorten, summary, tool_name};
@@ -25,6 +25,8 @@ pub(super) enum Heard {
     Event(TurnEvent),
     /// The agent's own list has changed; what is in it has to be asked for.
     ListChanged,
+    /// A call of the model has failed, whether the program tries again or not.
+    CallFailed(Trouble),
     /// The provider is in trouble, and the program tries again.
     Trouble(Trouble),
     /// A part of an answer is whole: whatever trouble there was is over.
@@ -56,6 +58,8 @@ pub(super) struct Decoder {
     error: Option<Trouble>,
     /// Why a call of the model failed last: the program itself does not say so when it tries again.
     failed: Option<Trouble>,
+    /// Why the model was not asked.
+    blocked: Option<Trouble>,
     /// How often the program has tried again.
     tries: u64,
     /// How large the model's window is.
@@ -73,7 +77,7 @@ impl Decoder {
         let by = event.agent.as_deref();
         match &event.what {
             What::Said(said) => self.message(said, by),
-            What::Spent(spent) => self.spent(*spent, by),
+            What::Spent(spent) => self.spent(*spent, by).into_iter().collect(),
             What::OurToolUsed(used) if used.tool_name == QUESTIONS => vec![Heard::Asked {
                 request: used.request_id.clone(),
                 questions: questions(&used.arguments),
@@ -85,10 +89,7 @@ impl Decoder {
             What::HelperFailed(end) => self.helper_ended(*end, by, HelperState::Failed),
             What::Retried(retried) => self.retried(retried),
             What::ListChanged => vec![Heard::ListChanged],
-            What::Compacted(told) if told.success => vec![reported(Report::Compacted {
-                before: told.pre_compaction_tokens,
-                after: told.post_compaction_tokens,
-            })],
+            What::Compacted(compacted) => summarised(*compacted),
             What::Idle(idle) => vec![Heard::Ended(self.stop(*idle))],
             // The rest matters only of the agent itself.
             What::Taken if by.is_none() => vec![Heard::Taken],
@@ -104,12 +105,27 @@ impl Decoder {
             }
             What::CallFailed(CallFailed { model_call }) if by.is_none() => {
                 let words = said(&model_call.error);
-                let kind = trouble::kind(model_call.status, &words, "");
-                self.failed = Some(Trouble { kind, words });
+                let mut kind = trouble::kind(model_call.status, &words, "");
+                // Nobody has said no.
+                if kind == Kind::Rejected && model_call.status.is_none() {
+                    kind = Kind::Unavailable;
+                }
+                let trouble = Trouble { kind, words };
+                self.failed = Some(trouble.clone());
+                vec![Heard::CallFailed(trouble)]
+            }
+            // The model was not asked at all; the error that follows does not say so.
+            What::Warned(warned)
+                if by.is_none() && warned.warning_type.ends_with("context_blocked") =>
+            {
+                let words = trouble::words_of(&warned.message);
+                self.blocked = Some(Trouble { kind: Kind::ContextOverflow, words });
                 vec![]
             }
             What::Failed(failed) if by.is_none() => {
-                self.error = Some(trouble_of(failed, self.failed.take()));
+                let before = self.failed.take();
+                self.error =
+                    Some(self.blocked.take().unwrap_or_else(|| trouble_of(failed, before)));
                 vec![]
             }
             What::Taken
@@ -119,8 +135,8 @@ impl Decoder {
             | What::Room(_)
             | What::CallFailed(_)
             | What::Failed(_)
-            | What::OurToolUsed(_)
-            | What::Compacted(_) => vec![],
+            | What::Warned(_)
+            | What::OurToolUsed(_) => vec![],
         }
     }
 
@@ -143,23 +159,14 @@ impl Decoder {
         heard
     }
 
-    fn spent(&mut self, about: Spent, by: Option<&str>) -> Vec<Heard> {
-        // What is read from the cache is part of what is read; what is written there is not.
-        let read = about.input_tokens.saturating_add(about.cache_write_tokens);
-        let written = about.output_tokens;
-        if read == 0 && written == 0 {
-            return vec![];
-        }
-        let window = self.window.filter(|_| by.is_none());
-        let filled = by.is_none().then(|| read.saturating_add(written));
-        vec![reported(Report::Spent(Usage {
-            input_tokens: read,
-            output_tokens: written,
-            // The program counts requests, not money.
-            cost_usd: None,
-            context_tokens: filled,
-            context_window: window,
-        }))]
+    fn spent(&mut self, spent: Spent, by: Option<&str>) -> Option<Heard> {
+        let usage = usage(spent)?;
+        let filled = usage.input_tokens.saturating_add(usage.output_tokens);
+        Some(reported(Report::Spent(Usage {
+            context_tokens: by.is_none().then_some(filled),
+            context_window: self.window.filter(|_| by.is_none()),
+            ..usage
+        })))
     }
 
     fn tool_began(&mut self, about: &ToolBegan, by: Option<&str>) -> Option<Heard> {
@@ -180,7 +187,8 @@ impl Decoder {
     }
 
     fn tool_ended(&mut self, about: &ToolEnded) -> Option<Heard> {
-        let ok = about.success && about.shell_execution.exit_code.is_none_or(|code| code == 0);
+        let ok = about.success
+            && about.shell_execution.and_then(|shell| shell.exit_code).is_none_or(|code| code == 0);
         let call = self.calls.remove(&about.tool_call_id);
         // A helper that was never started has no other end.
         let refused = self.tasks.remove(&about.tool_call_id).filter(|_| !ok);
@@ -249,6 +257,23 @@ impl Decoder {
             None => Stop::Done { text: std::mem::take(&mut self.text) },
         }
     }
+}
+
+fn usage(spent: Spent) -> Option<Usage> {
+    // What is read from the cache is part of what is read; what is written there is not.
+    let read = spent.input_tokens.saturating_add(spent.cache_write_tokens);
+    let written = spent.output_tokens;
+    // The program counts requests, not money.
+    let usage = Usage { input_tokens: read, output_tokens: written, ..Usage::default() };
+    (read > 0 || written > 0).then_some(usage)
+}
+
+/// The conversation was summarised, or was not. What that cost is said here and nowhere else.
+fn summarised(told: Compacted) -> Vec<Heard> {
+    let spent = usage(told.compaction_tokens_used).map(|usage| reported(Report::Spent(usage)));
+    let (before, after) = (told.pre_compaction_tokens, told.post_compaction_tokens);
+    let made = told.success.then(|| reported(Report::Compacted { before, after }));
+    spent.into_iter().chain(made).collect()
 }
 
 /// What an error of the program means; the call of the model before it says more.

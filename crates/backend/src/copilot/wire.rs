@@ -67,6 +67,7 @@ impl RawEvent<'_> {
             "subagent.completed" => What::HelperFinished(read(data)),
             "subagent.failed" => What::HelperFailed(read(data)),
             "session.usage_info" => What::Room(read(data)),
+            "session.warning" => What::Warned(read(data)),
             "session.error" => What::Failed(read(data)),
             "session.todos_changed" => What::ListChanged,
             "session.compaction_complete" => What::Compacted(read(data)),
@@ -111,6 +112,7 @@ pub(super) enum What {
     HelperFinished(HelperEnded),
     HelperFailed(HelperEnded),
     Room(Room),
+    Warned(Warned),
     Failed(Failed),
     ListChanged,
     Compacted(Compacted),
@@ -174,7 +176,7 @@ pub(super) struct ToolBegan {
 pub(super) struct ToolEnded {
     pub(super) tool_call_id: String,
     pub(super) success: bool,
-    pub(super) shell_execution: Shell,
+    pub(super) shell_execution: Option<Shell>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -206,6 +208,13 @@ pub(super) struct Room {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
+pub(super) struct Warned {
+    pub(super) warning_type: String,
+    pub(super) message: Value,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub(super) struct Failed {
     pub(super) error_type: String,
     pub(super) message: Value,
@@ -218,6 +227,7 @@ pub(super) struct Compacted {
     pub(super) success: bool,
     pub(super) pre_compaction_tokens: Option<u64>,
     pub(super) post_compaction_tokens: Option<u64>,
+    pub(super) compaction_tokens_used: Spent,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]

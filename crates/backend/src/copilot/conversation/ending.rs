@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use atomic_event::Stop;
+use atomic_event::{StepError, Stop};
 use serde_json::json;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
-use super::Talk;
+use super::{Summary, Talk};
 use crate::BackendError;
+use crate::copilot::server::Server;
 use crate::copilot::{ID, misused, rpc};
 use crate::outlet::told_end;
 
@@ -18,10 +19,7 @@ const INTERRUPTED: Duration = Duration::from_secs(2);
 impl Talk {
     /// Interrupts the turn; it has a moment to end by itself.
     pub(super) fn interrupt(&mut self) {
-        if let Some(summary) = self.summary.take() {
-            let _ = summary.reply.send(Err(misused("the summary was interrupted").into()));
-            self.stop_it();
-        }
+        self.give_up_summary(misused("the summary was interrupted").into());
         let Some(turn) = &mut self.turn else { return };
         if turn.interrupted.is_some() {
             return;
@@ -30,6 +28,16 @@ impl Talk {
         turn.questions.clear();
         self.talker.presence.stops();
         self.stop_it();
+    }
+
+    /// Lets the program make no summary; it has a moment to say that it does not.
+    fn give_up_summary(&mut self, why: StepError) {
+        let Some(summary) = self.summary.as_mut().filter(|it| it.given_up.is_none()) else {
+            return;
+        };
+        summary.given_up = Some((Instant::now() + INTERRUPTED, why));
+        let params = json!({ "sessionId": self.session });
+        self.call("session.history.abortManualCompaction", &params, |_, _| {});
     }
 
     /// Tells the program to stop, and ends what its shells are running.
@@ -41,6 +49,9 @@ impl Talk {
 
     pub(super) async fn time_up(&mut self) {
         let now = Instant::now();
+        if self.summary.as_ref().and_then(Summary::deadline).is_some_and(|until| until <= now) {
+            return self.summary_time_up().await;
+        }
         let Some(turn) = &mut self.turn else { return };
         if turn.interrupted.is_some_and(|until| until <= now) {
             self.give_up().await;
@@ -50,15 +61,36 @@ impl Talk {
         }
     }
 
+    async fn summary_time_up(&mut self) {
+        let Some(mut summary) = self.summary.take() else { return };
+        match (summary.given_up.take(), summary.trouble.take()) {
+            (Some((_, why)), _) => {
+                let _ = summary.reply.send(Err(why));
+                self.give_up().await;
+            }
+            (None, trouble) => {
+                self.summary = Some(summary);
+                if let Some((_, trouble)) = trouble {
+                    self.give_up_summary(trouble.into_error(ID));
+                }
+            }
+        }
+    }
+
     /// The program does not stop. The session is left, and continued when it is needed; if the
     /// program does not answer at all, it is ended, and others on it are no worse off than they were.
     async fn give_up(&mut self) {
         self.finish(Stop::Interrupted);
         let Some(server) = self.server.take() else { return };
+        self.part(&server, true).await;
+    }
+
+    /// Leaves the session. A program that neither stops a turn nor answers this is ended.
+    async fn part(&self, server: &Server, has_not_stopped: bool) {
         let left = json!({ "sessionId": self.session });
         let left = server.rpc.call("session.destroy", &left, Some(INTERRUPTED)).await;
         server.leave(&self.session);
-        if left.is_err() {
+        if has_not_stopped && left.is_err() {
             server.is_lost(rpc::exited("it did not listen any more"));
             server.end().await;
         }
@@ -108,18 +140,18 @@ impl Talk {
         let was_busy = self.turn.take().is_some() || self.summary.is_some();
         if let Some(server) = self.server.take() {
             let params = json!({ "sessionId": self.session });
+            let mut has_not_stopped = false;
             if was_busy {
                 presence.stops();
-                let abort = server.rpc.call("session.abort", &params, None);
+                let abort = server.rpc.call("session.abort", &params, Some(INTERRUPTED));
                 // What runs is ended at once, also where the program takes its time to stop.
-                let (_, ()) = tokio::join!(timeout(INTERRUPTED, abort), presence.end_shells());
+                let (stopped, ()) = tokio::join!(abort, presence.end_shells());
+                has_not_stopped = stopped.is_err();
             }
             if !rests {
                 presence.end_shells().await;
             }
-            let left = server.rpc.call("session.destroy", &params, None);
-            let _ = timeout(INTERRUPTED, left).await;
-            server.leave(&self.session);
+            self.part(&server, has_not_stopped).await;
         }
         if let Some(outlet) = self.outlet.take() {
             outlet.close(Stop::Interrupted);

@@ -63,6 +63,29 @@ struct Summary {
     spent: Option<Usage>,
     /// One that was given up may come to its end later.
     number: u64,
+    /// Why the model did not answer last, and for how long the program may try again.
+    trouble: Option<(Instant, Trouble)>,
+    /// By when it has to end, and what to report, when it is not wanted any more.
+    given_up: Option<(Instant, StepError)>,
+}
+
+impl Summary {
+    /// By when something has to be done about it.
+    fn deadline(&self) -> Option<Instant> {
+        let given_up = self.given_up.as_ref().map(|(until, _)| *until);
+        given_up.or(self.trouble.as_ref().map(|(until, _)| *until))
+    }
+
+    /// The program has made it, or has not.
+    fn end(self, made: Result<(), BackendError>) {
+        let made = made.map_err(|error| match (error, self.given_up, self.trouble) {
+            (_, Some((_, why)), _) => why,
+            // What the program says does not tell one trouble from another.
+            (BackendError::Rejected { .. }, None, Some((_, why))) => why.into_error(ID),
+            (error, None, _) => error.into(),
+        });
+        let _ = self.reply.send(made.map(|()| self.spent));
+    }
 }
 
 /// What wakes the task up.
@@ -108,9 +131,19 @@ impl Talk {
             summaries: 0,
             is_kept,
         };
-        talk.awake().await?;
-        tokio::spawn(talk.run());
-        Ok(Held::new(session, ID, wishes, presence))
+        let held = Held::new(session, ID, wishes, presence);
+        let (told, opened) = oneshot::channel();
+        // In a task of its own: what is begun is ended in good order, even if nobody waits for it.
+        tokio::spawn(async move {
+            let awake = talk.awake().await;
+            let is_awake = awake.is_ok();
+            let _ = told.send(awake);
+            if is_awake {
+                talk.run().await;
+            }
+        });
+        opened.await.map_err(|_| misused("the conversation has ended"))??;
+        Ok(held)
     }
 
     /// Makes sure that there is a program that knows the session.
@@ -181,7 +214,8 @@ impl Talk {
     async fn woken(&mut self) -> Woken {
         let turn = self.turn.as_ref();
         let deadline = turn
-            .and_then(|turn| turn.interrupted.or(turn.trouble.as_ref().map(|(until, _)| *until)));
+            .and_then(|turn| turn.interrupted.or(turn.trouble.as_ref().map(|(until, _)| *until)))
+            .or(self.summary.as_ref().and_then(Summary::deadline));
         let listener = self.outlet.as_ref().map(Outlet::listener);
         tokio::select! {
             biased;
@@ -291,7 +325,7 @@ impl Talk {
         self.decoder.begin_turn();
         self.summaries += 1;
         let number = self.summaries;
-        self.summary = Some(Summary { reply, spent: None, number });
+        self.summary = Some(Summary { reply, spent: None, number, trouble: None, given_up: None });
         let params = json!({ "sessionId": self.session });
         self.call("session.history.compact", &params, move |talker, made| {
             talker.tell(News::Summarised { number, made: made.map(drop) });
@@ -317,7 +351,7 @@ impl Talk {
             }
             News::Summarised { number, made } => {
                 if let Some(summary) = self.summary.take_if(|summary| summary.number == number) {
-                    let _ = summary.reply.send(made.map(|()| summary.spent).map_err(Into::into));
+                    summary.end(made);
                 }
             }
             News::Gone(error) => self.lost(error).await,
@@ -334,7 +368,18 @@ impl Talk {
                     talker.tell(News::Listed(told.unwrap_or_default()));
                 });
             }
-            Heard::Trouble(trouble) => self.trouble(trouble),
+            Heard::CallFailed(trouble) => {
+                let until = self.patience(&trouble);
+                if let Some(summary) = &mut self.summary {
+                    note(&mut summary.trouble, until, trouble);
+                }
+            }
+            Heard::Trouble(trouble) => {
+                let until = self.patience(&trouble);
+                if let Some(turn) = &mut self.turn {
+                    note(&mut turn.trouble, until, trouble);
+                }
+            }
             Heard::Answering => {
                 if let Some(turn) = &mut self.turn {
                     turn.trouble = None;
@@ -375,15 +420,16 @@ impl Talk {
         }
     }
 
-    /// The program tries again. It may do so for a while from the first time on.
-    fn trouble(&mut self, trouble: Trouble) {
-        let Some(turn) = &mut self.turn else { return };
-        let mut until = Instant::now() + trouble.kind.patience(self.shared.config.retry_window);
-        if let Some((before, _)) = &turn.trouble {
-            until = until.min(*before);
-        }
-        turn.trouble = Some((until, trouble));
+    /// Until when the program may try again.
+    fn patience(&self, trouble: &Trouble) -> Instant {
+        Instant::now() + trouble.kind.patience(self.shared.config.retry_window)
     }
+}
+
+/// The program tries again. It may do so for a while from the first time on.
+fn note(known: &mut Option<(Instant, Trouble)>, until: Instant, trouble: Trouble) {
+    let until = known.as_ref().map_or(until, |(before, _)| until.min(*before));
+    *known = Some((until, trouble));
 }
 
 /// The agent's own list, which it keeps in a table.

@@ -51,9 +51,17 @@ fn stops(heard: &[Heard]) -> Vec<&Stop> {
     stops
 }
 
+fn codes<'a>(stops: &[&'a Stop]) -> Vec<&'a str> {
+    let mut codes = vec![];
+    for stop in stops {
+        codes.push(if let Stop::Failed(error) = stop { error.code.as_str() } else { "" });
+    }
+    codes
+}
+
 #[test]
 fn recordings_are_understood() {
-    assert_eq!(RECORDINGS.len(), 11);
+    assert_eq!(RECORDINGS.len(), 12);
     for Recording { scenario, lines, .. } in &*RECORDINGS {
         let heard: Vec<_> = played(lines).iter().map(|heard| format!("{heard:?}")).collect();
         insta::assert_snapshot!(scenario.clone(), heard.join("\n"));
@@ -67,7 +75,9 @@ fn every_recorded_turn_ends_once() {
         let heard = played(lines);
         let stops = stops(&heard);
         match scenario.as_str() {
-            "error" | "retry" => assert!(matches!(stops[..], [Stop::Failed(_)]), "{stops:?}"),
+            "error" => assert_eq!(codes(&stops), ["rejected"]),
+            "retry" => assert_eq!(codes(&stops), ["rate_limited"]),
+            "overflow" => assert_eq!(codes(&stops), ["context_overflow"]),
             "interrupt" => assert_eq!(stops, [&Stop::Interrupted]),
             "structured" => assert_eq!(stops, [&done(r#"{"colour":"blue"}"#)]),
             "thinking" => assert_eq!(stops, [&done("Yes.")]),
@@ -125,6 +135,21 @@ fn a_text_that_came_whole_is_typed_once() {
     assert_eq!(typed(&decoder.event(&message)), 1);
 }
 
+/// The one who pays is told, whether the summary is of use or not.
+#[test]
+fn a_summary_costs_something() {
+    let used = json!({ "inputTokens": 100, "cacheReadTokens": 90, "outputTokens": 10 });
+    for (success, reports) in [(true, 2), (false, 1)] {
+        let about = json!({ "success": success, "compactionTokensUsed": used });
+        let heard = Decoder::default().event(&made("session.compaction_complete", &about));
+        let Some(Heard::Event(TurnEvent::Reported(Report::Spent(usage)))) = heard.first() else {
+            panic!("{heard:?}");
+        };
+        assert_eq!((usage.input_tokens, usage.output_tokens), (100, 10));
+        assert_eq!((usage.context_tokens, heard.len()), (None, reports));
+    }
+}
+
 #[test]
 fn figures_too_large_to_add_are_no_trouble() {
     let most = u64::MAX;
@@ -145,7 +170,8 @@ proptest! {
         let mut decoder = Decoder::default();
         for event in lines.iter().filter_map(|line| event(line)) {
             let heard = decoder.event(&event);
-            prop_assert_eq!(stops(&heard).len(), usize::from(matches!(event.what, What::Idle(_))));
+            let is_end = matches!(event.what, What::Idle(_));
+            prop_assert_eq!(stops(&heard).len(), usize::from(is_end));
         }
     }
 }

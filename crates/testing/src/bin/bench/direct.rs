@@ -1,9 +1,10 @@
-//! OpenCode's server, driven by as little as is needed to have a turn.
+//! Servers of agent programs, driven by as little as is needed to have a turn: OpenCode's here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use atomic_backend::BoxFuture;
 use atomic_backend::guard::{Guard, Guarded, Job};
 use atomic_testing::agents::OpenCodeHome;
 use reqwest::{Client, Method, RequestBuilder, Response};
@@ -14,16 +15,28 @@ use tokio::sync::oneshot;
 
 use crate::text;
 
+/// A server that runs.
+pub(crate) trait Direct: Send + Sync {
+    /// Makes a session.
+    fn open(&self) -> BoxFuture<'_, Result<String, String>>;
+
+    /// Has a turn, until the server has nothing more to do.
+    fn turn<'a>(&'a self, session: &'a str, prompt: &'a str) -> BoxFuture<'a, Result<(), String>>;
+
+    /// Leaves a session, where sessions are left.
+    fn close<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), String>>;
+}
+
 /// What the server says before its address.
 const LISTENING: &str = "listening on ";
 
 /// Who waits for the end of a turn, by the session.
-type Waiting = Arc<Mutex<Sessions>>;
+pub(crate) type Waiting = Arc<Mutex<Sessions>>;
 
-type Sessions = BTreeMap<String, oneshot::Sender<()>>;
+pub(crate) type Sessions = BTreeMap<String, oneshot::Sender<()>>;
 
 /// A server, and its events.
-pub(crate) struct Direct {
+pub(crate) struct DirectOpenCode {
     client: Client,
     address: String,
     password: String,
@@ -33,7 +46,7 @@ pub(crate) struct Direct {
     _temporary: TempDir,
 }
 
-impl Direct {
+impl DirectOpenCode {
     /// Starts a server with the settings that matter for its speed as ours has them, and hears its
     /// events.
     pub(crate) async fn start(
@@ -85,29 +98,50 @@ impl Direct {
         let request = self.client.request(method, format!("{}{path}", self.address));
         request.basic_auth("opencode", Some(&self.password)).query(&[("directory", &self.folder)])
     }
+}
 
-    /// Makes a session.
-    pub(crate) async fn open(&self) -> Result<String, String> {
-        let request = self.request(Method::POST, "/session").json(&json!({ "title": "bench" }));
-        let session: Value = request.send().await.map_err(text)?.json().await.map_err(text)?;
-        let id = session.get("id").and_then(Value::as_str);
-        id.map(str::to_owned).ok_or_else(|| format!("this is no session: {session}"))
+impl Direct for DirectOpenCode {
+    fn open(&self) -> BoxFuture<'_, Result<String, String>> {
+        Box::pin(async move {
+            let request = self.request(Method::POST, "/session").json(&json!({ "title": "bench" }));
+            let session: Value = request.send().await.map_err(text)?.json().await.map_err(text)?;
+            let id = session.get("id").and_then(Value::as_str);
+            id.map(str::to_owned).ok_or_else(|| format!("this is no session: {session}"))
+        })
     }
 
-    /// Has a turn, until the server has nothing more to do.
-    pub(crate) async fn turn(&self, session: &str, prompt: &str) -> Result<(), String> {
-        let (idle, is_idle) = oneshot::channel();
-        lock(&self.waiting).insert(session.to_owned(), idle);
-        let [provider, model] = ["scripted", OpenCodeHome::MODELS[0]];
-        let body = json!({
-            "parts": [{ "type": "text", "text": prompt }],
-            "agent": "build",
-            "model": { "providerID": provider, "modelID": model },
-        });
-        let path = format!("/session/{session}/prompt_async");
-        let sent = self.request(Method::POST, &path).json(&body).send().await.map_err(text)?;
-        sent.error_for_status().map_err(text)?;
-        is_idle.await.map_err(text)
+    fn turn<'a>(&'a self, session: &'a str, prompt: &'a str) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            let is_idle = wait_for(&self.waiting, session);
+            let [provider, model] = ["scripted", OpenCodeHome::MODELS[0]];
+            let body = json!({
+                "parts": [{ "type": "text", "text": prompt }],
+                "agent": "build",
+                "model": { "providerID": provider, "modelID": model },
+            });
+            let path = format!("/session/{session}/prompt_async");
+            let sent = self.request(Method::POST, &path).json(&body).send().await.map_err(text)?;
+            sent.error_for_status().map_err(text)?;
+            is_idle.await.map_err(text)
+        })
+    }
+
+    fn close<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+/// Who is told of the end of the next turn of a session.
+pub(crate) fn wait_for(waiting: &Waiting, session: &str) -> oneshot::Receiver<()> {
+    let (idle, is_idle) = oneshot::channel();
+    lock(waiting).insert(session.to_owned(), idle);
+    is_idle
+}
+
+/// A turn of a session is over.
+pub(crate) fn is_over(waiting: &Waiting, session: &str) {
+    if let Some(idle) = lock(waiting).remove(session) {
+        let _ = idle.send(());
     }
 }
 
@@ -120,10 +154,7 @@ async fn hear(mut events: Response, waiting: Waiting) -> Option<()> {
             let line: String = read.drain(..=end).collect();
             if line.contains("\"session.idle\"") {
                 let event: Value = serde_json::from_str(line.strip_prefix("data:")?.trim()).ok()?;
-                let session = event["payload"]["properties"]["sessionID"].as_str()?;
-                if let Some(idle) = lock(&waiting).remove(session) {
-                    let _ = idle.send(());
-                }
+                is_over(&waiting, event["payload"]["properties"]["sessionID"].as_str()?);
             }
         }
     }

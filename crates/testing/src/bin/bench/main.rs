@@ -7,6 +7,7 @@
 
 mod branches;
 mod direct;
+mod direct_copilot;
 mod disk;
 mod double;
 mod drive;

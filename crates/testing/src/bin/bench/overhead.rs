@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use atomic_testing::agents::{CLAUDE, ClaudeHome, OPENCODE, OpenCodeHome};
+use atomic_testing::agents::{CLAUDE, COPILOT, ClaudeHome, CopilotHome, OPENCODE, OpenCodeHome};
 use atomic_testing::model::{ModelServer, Reply, Script, Turn};
 use tempfile::TempDir;
 
@@ -32,48 +32,74 @@ struct Cost {
 }
 
 pub(crate) fn measure(scale: Scale) -> Result<(), String> {
-    measure_claude(scale)?;
-    measure_opencode(scale)
+    let (claude_home, mut opencode_home, copilot_home) =
+        (ClaudeHome::default(), None, CopilotHome::default());
+    let contests = [
+        Contest {
+            agent: claude(),
+            direct: &[
+                "claude",
+                "-p",
+                "hello",
+                "--permission-mode",
+                "bypassPermissions",
+                "--setting-sources=",
+            ],
+            runs: RUNS,
+            env: Box::new(|url| claude_home.env(url)),
+        },
+        Contest {
+            agent: opencode(),
+            // With a title, neither asks the model for one.
+            direct: &["opencode", "run", "hello", "--title", "hello"],
+            runs: SLOW_RUNS,
+            env: Box::new(|url| opencode_home.insert(OpenCodeHome::new(url)).env()),
+        },
+        Contest {
+            agent: copilot(),
+            direct: &["copilot", "-p", "hello", "--allow-all-tools", "--no-auto-update"],
+            runs: RUNS,
+            env: Box::new(|url| copilot_home.env(url)),
+        },
+    ];
+    contests.into_iter().try_for_each(|contest| contest.hold(scale))
 }
 
-fn not_measured(what: &str) {
+pub(crate) fn not_measured(what: &str) {
     say(&format!(
         "\nTurns of `{what}` were not measured: that needs `cargo build --release` and \
          ATOMIC_AGENTS=$(cargo xtask agents)",
     ));
 }
 
-fn measure_claude(scale: Scale) -> Result<(), String> {
-    let (Some(atomic), Some(agent)) = (atomic()?, claude()) else {
-        not_measured("claude");
-        return Ok(());
-    };
-    let home = ClaudeHome::default();
-    let stand = Stand::new(agent, |url| home.env(url))?;
-    let direct = ["-p", "hello", "--permission-mode", "bypassPermissions", "--setting-sources="];
-    let through = ["-p", "hello", "--backend", "claude"];
-    let costs = stand.in_turns(&direct, (&atomic, &through), scale.few(RUNS))?;
-    tell(["claude -p", "atomic -p"], costs);
-    Ok(())
+/// A program by itself, and by us.
+struct Contest<'a> {
+    /// Where it is, if it is installed.
+    agent: Option<PathBuf>,
+    /// What one would type.
+    direct: &'a [&'a str],
+    runs: usize,
+    /// What makes it talk to the model at an address.
+    env: Box<dyn FnOnce(&str) -> Vec<(String, String)> + 'a>,
 }
 
-fn measure_opencode(scale: Scale) -> Result<(), String> {
-    let (Some(atomic), Some(agent)) = (atomic()?, opencode()) else {
-        not_measured("opencode");
-        return Ok(());
-    };
-    let mut home = None;
-    let stand = Stand::new(agent, |url| home.insert(OpenCodeHome::new(url)).env())?;
-    // With a title, neither asks the model for one.
-    let direct = ["run", "hello", "--title", "hello"];
-    let through = ["-p", "hello", "--backend", "opencode"];
-    let costs = stand.in_turns(&direct, (&atomic, &through), scale.few(SLOW_RUNS))?;
-    tell(["opencode run", "atomic -p --backend opencode"], costs);
-    Ok(())
+impl Contest<'_> {
+    fn hold(self, scale: Scale) -> Result<(), String> {
+        let Some((name, direct)) = self.direct.split_first() else { return Ok(()) };
+        let (Some(atomic), Some(agent)) = (atomic()?, self.agent) else {
+            not_measured(name);
+            return Ok(());
+        };
+        let stand = Stand::new(agent, self.env)?;
+        let through = ["-p", "hello", "--backend", name];
+        let costs = stand.in_turns(direct, (&atomic, &through), scale.few(self.runs))?;
+        tell(&self.direct[..2].join(" "), &format!("atomic -p --backend {name}"), costs);
+        Ok(())
+    }
 }
 
-fn tell(names: [&str; 2], costs: [Cost; 2]) {
-    let program = names[0].split(' ').next().unwrap_or_default();
+fn tell(direct: &str, through: &str, costs: [Cost; 2]) {
+    let program = direct.split(' ').next().unwrap_or_default();
     say(&format!(
         "\nOne turn of `{program}` on a model that answers at once, each a start of its own:\n"
     ));
@@ -82,7 +108,7 @@ fn tell(names: [&str; 2], costs: [Cost; 2]) {
          memory of the command, MiB |\n|---|---:|---:|---:|---:|---:|",
     );
     let mut medians = vec![];
-    for (name, cost) in names.into_iter().zip(costs) {
+    for (name, cost) in [direct, through].into_iter().zip(costs) {
         let (best, wall) = best_and_median(cost.wall);
         let (theirs, ours) = (best_and_median(cost.theirs).1, best_and_median(cost.ours).1);
         say(&format!(
@@ -115,6 +141,10 @@ pub(crate) fn claude() -> Option<PathBuf> {
 
 pub(crate) fn opencode() -> Option<PathBuf> {
     installed(&format!("opencode-{OPENCODE}/bin/opencode"))
+}
+
+pub(crate) fn copilot() -> Option<PathBuf> {
+    installed(&format!("copilot-{COPILOT}/copilot"))
 }
 
 struct Stand {

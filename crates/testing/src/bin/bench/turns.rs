@@ -1,22 +1,25 @@
-//! Turns on a server that runs: OpenCode's, driven directly and through our backend.
+//! Turns on a server that runs: OpenCode's and GitHub Copilot's, driven directly and through our
+//! backends.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use atomic_backend::copilot::{CopilotBackend, CopilotConfig};
 use atomic_backend::guard::Guard;
 use atomic_backend::opencode::{OpenCodeBackend, OpenCodeConfig};
-use atomic_backend::{Backend as _, Conversation, OpenRequest};
+use atomic_backend::{Backend, Conversation, OpenRequest};
 use atomic_event::{Stop, TurnEvent};
-use atomic_testing::agents::OpenCodeHome;
+use atomic_testing::agents::{CopilotHome, OpenCodeHome};
 use atomic_testing::model::{ModelServer, Reply, Script, Turn};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use crate::direct::Direct;
+use crate::direct::{Direct, DirectOpenCode};
+use crate::direct_copilot::DirectCopilot;
 use crate::measure::best_and_median;
-use crate::overhead::opencode;
+use crate::overhead::{copilot, not_measured, opencode};
 use crate::processes::{below, nanos_of};
 use crate::{Scale, say, text};
 
@@ -25,6 +28,12 @@ const ROUNDS: usize = 20;
 
 /// How many turns there are at once.
 const FAN: usize = 8;
+
+/// How many there are at once on a server that carries many.
+const MANY: usize = 32;
+
+/// How long the programs may try again by themselves.
+const RETRY: Duration = Duration::from_secs(3);
 
 /// What the threads are called that drive a server.
 const DRIVER: &str = "bench-driver";
@@ -46,12 +55,22 @@ const KINDS: [Kind; 2] = [
 ];
 
 pub(crate) fn measure(scale: Scale) -> Result<(), String> {
-    let Some(program) = opencode() else {
-        say(
-            "\nTurns on a server were not measured: that needs ATOMIC_AGENTS=$(cargo xtask agents)",
-        );
-        return Ok(());
-    };
+    let rounds = scale.few(ROUNDS);
+    match opencode() {
+        Some(program) => driven(async move { measure_opencode(program, rounds).await })?,
+        None => not_measured("opencode serve"),
+    }
+    match copilot() {
+        Some(program) => driven(async move { measure_copilot(program, rounds).await }),
+        None => {
+            not_measured("copilot --server");
+            Ok(())
+        }
+    }
+}
+
+/// Does something on threads whose time can be told from that of others.
+fn driven(work: impl Future<Output = Result<(), String>> + Send + 'static) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name(DRIVER)
@@ -60,60 +79,126 @@ pub(crate) fn measure(scale: Scale) -> Result<(), String> {
         .build()
         .map_err(text)?;
     // A task, as what blocks on one would be driven by a thread of another name.
-    let measured = runtime.spawn(async move { measure_on(&program, scale.few(ROUNDS)).await });
+    let measured = runtime.spawn(work);
     runtime.block_on(measured).map_err(text)?
 }
 
-async fn measure_on(program: &Path, rounds: usize) -> Result<(), String> {
+fn model() -> Result<ModelServer, String> {
     let command = json!({ "command": "true", "description": "Does nothing" });
     let acting = Turn::default().user(KINDS[1].prompt).reply(Reply::call("bash", command));
     let script = Script::new()
         .with(acting.reply(Reply::say("Done.")))
         .with(Turn::default().reply(Reply::say("Hello.")));
-    let model = ModelServer::start(script).map_err(text)?;
-    let folder = TempDir::new().map_err(text)?;
+    ModelServer::start(script).map_err(text)
+}
+
+async fn measure_opencode(program: PathBuf, rounds: usize) -> Result<(), String> {
+    let (model, folder) = (model()?, TempDir::new().map_err(text)?);
     let homes = [(); 2].map(|()| OpenCodeHome::new(&model.url()));
-    let direct = Arc::new(Direct::start(program, &homes[0], folder.path()).await?);
-    let ours = Arc::new(Ours::new(program, &homes[1], folder.path()));
-    let sides = [Side::Direct(direct), Side::Ours(Arc::clone(&ours))];
-    // The first turn of a folder loads things.
-    for kind in &KINDS {
-        for side in &sides {
-            round(side, kind, 1).await?;
-        }
-    }
-    model.take_requests();
-    let servers = servers(program);
-    say("\nTurns of `opencode` on a server that runs, on a model that answers at once:\n");
-    say(
-        "| turns | by | open, median, ms | turn, best, ms | median | close, median, ms | CPU of the \
-         server, ms | CPU of the driver |\n|---|---|---:|---:|---:|---:|---:|---:|",
-    );
-    let mut ratios = vec![];
-    for at_once in [1, FAN] {
+    let direct = Arc::new(DirectOpenCode::start(&program, &homes[0], folder.path()).await?);
+    let config =
+        OpenCodeConfig { program: program.clone(), retry_window: RETRY, env: homes[1].env() };
+    let backend = Arc::new(OpenCodeBackend::new(config, Guard::from_current_exe()));
+    let contest =
+        Contest { name: "opencode", program, model, folder, direct, backend, fans: &[1, FAN] };
+    contest.hold(rounds).await
+}
+
+async fn measure_copilot(program: PathBuf, rounds: usize) -> Result<(), String> {
+    let (model, folder) = (model()?, TempDir::new().map_err(text)?);
+    let homes = [(); 2].map(|()| CopilotHome::default());
+    let url = model.url();
+    let direct = DirectCopilot::start(&program, homes[0].env(&url), &url, folder.path())?;
+    let config =
+        CopilotConfig { program: program.clone(), retry_window: RETRY, env: homes[1].env(&url) };
+    let backend = Arc::new(CopilotBackend::new(config, Guard::from_current_exe()));
+    let direct = Arc::new(direct);
+    let contest =
+        Contest { name: "copilot", program, model, folder, direct, backend, fans: &[1, FAN, MANY] };
+    contest.hold(rounds).await
+}
+
+/// A server that is driven directly, and one that is driven by us.
+struct Contest {
+    name: &'static str,
+    program: PathBuf,
+    model: ModelServer,
+    folder: TempDir,
+    direct: Arc<dyn Direct>,
+    backend: Arc<dyn Backend>,
+    /// How many turns there are at once.
+    fans: &'static [usize],
+}
+
+impl Contest {
+    async fn hold(self, rounds: usize) -> Result<(), String> {
+        let ours = Side::Ours(Arc::clone(&self.backend), self.folder.path().to_owned());
+        let sides = [Side::Direct(Arc::clone(&self.direct)), ours];
+        // The first turn of a folder loads things.
         for kind in &KINDS {
-            let mut costs = [Cost::default(), Cost::default()];
-            for _ in 0..rounds {
-                for ((side, cost), server) in sides.iter().zip(&mut costs).zip(servers) {
-                    let before = used(server);
-                    cost.add(round(side, kind, at_once).await?);
-                    tokio::time::sleep(AFTERWARDS).await;
-                    let after = used(server);
-                    cost.server.push((after.0 - before.0) / at_once as f64);
-                    cost.driver.push((after.1 - before.1) / at_once as f64);
-                    let calls = model.take_requests().len();
-                    if calls != kind.calls * at_once {
-                        return Err(format!("{calls} calls of the model in {at_once} turns"));
-                    }
+            for side in &sides {
+                round(side, kind, 1).await?;
+            }
+        }
+        self.model.take_requests();
+        say(&format!(
+            "\nTurns of `{}` on a server that runs, on a model that answers at once:\n",
+            self.name
+        ));
+        say(
+            "| turns | by | open, median, ms | turn, best, ms | median | close, median, ms | CPU of \
+             the server, ms | CPU of the driver | memory of the server, MiB |\n\
+             |---|---|---:|---:|---:|---:|---:|---:|---:|",
+        );
+        let mut ratios = vec![];
+        for &at_once in self.fans {
+            // What takes longer need not be done as often.
+            let rounds = if at_once > FAN { rounds.div_ceil(4) } else { rounds };
+            for kind in &KINDS {
+                let costs = self.costs(&sides, kind, at_once, rounds).await?;
+                ratios.push(tell(&format!("{at_once} × {}", kind.name), costs));
+            }
+        }
+        say("");
+        ratios.iter().for_each(|ratio| say(ratio));
+        self.backend.end_resting().await;
+        Ok(())
+    }
+
+    async fn costs(
+        &self,
+        sides: &[Side; 2],
+        kind: &Kind,
+        at_once: usize,
+        rounds: usize,
+    ) -> Result<[Cost; 2], String> {
+        let mut costs = [Cost::default(), Cost::default()];
+        for _ in 0..rounds {
+            for (place, (side, cost)) in sides.iter().zip(&mut costs).enumerate() {
+                let server = self.servers()?[place].0;
+                let before = used(server);
+                cost.add(round(side, kind, at_once).await?);
+                tokio::time::sleep(AFTERWARDS).await;
+                let after = used(server);
+                cost.server.push((after.0 - before.0) / at_once as f64);
+                cost.driver.push((after.1 - before.1) / at_once as f64);
+                cost.memory = self.servers()?[place].1;
+                let calls = self.model.take_requests().len();
+                if calls != kind.calls * at_once {
+                    return Err(format!("{calls} calls of the model in {at_once} turns"));
                 }
             }
-            ratios.push(tell(&format!("{at_once} × {}", kind.name), costs));
         }
+        Ok(costs)
     }
-    say("");
-    ratios.iter().for_each(|ratio| say(ratio));
-    ours.backend.end_resting().await;
-    Ok(())
+
+    /// Both servers, in the order in which they were started, and the most memory each has used.
+    fn servers(&self) -> Result<[(u32, f64); 2], String> {
+        let all = below(std::process::id(), &self.program);
+        let servers = all.into_iter().filter(|(_, used)| used.is_agent);
+        let servers: Vec<_> = servers.map(|(id, used)| (id, used.peak_mib)).collect();
+        servers.try_into().map_err(|all: Vec<_>| format!("{} servers run, and not two", all.len()))
+    }
 }
 
 /// Prints the rows of both; how they compare.
@@ -124,7 +209,8 @@ fn tell(name: &str, costs: [Cost; 2]) -> String {
             [cost.open, cost.close, cost.server, cost.driver].map(|all| best_and_median(all).1);
         say(&format!(
             "| {name} | {by} | {open:.1} | {best:.1} | {median:.1} | {close:.1} | {server:.0} | \
-             {driver:.1} |"
+             {driver:.1} | {:.0} |",
+            cost.memory
         ));
         (best, median, server, driver)
     });
@@ -150,6 +236,8 @@ struct Cost {
     close: Vec<f64>,
     server: Vec<f64>,
     driver: Vec<f64>,
+    /// The most that the server has used so far, in MiB.
+    memory: f64,
 }
 
 impl Cost {
@@ -159,13 +247,6 @@ impl Cost {
             all.push(one.as_secs_f64() * 1_000.0);
         }
     }
-}
-
-/// Both servers, in the order in which they were started.
-fn servers(program: &Path) -> [u32; 2] {
-    let all = below(std::process::id(), program);
-    let mut ids = all.into_iter().filter(|(_, used)| used.is_agent).map(|(id, _)| id);
-    [(); 2].map(|()| ids.next().unwrap_or(0))
 }
 
 /// CPU that a server has used and that our drivers have, in milliseconds.
@@ -203,31 +284,14 @@ async fn all<T: Send + 'static>(
 /// Who drives a server.
 #[derive(Clone)]
 enum Side {
-    Direct(Arc<Direct>),
-    Ours(Arc<Ours>),
-}
-
-/// Our backend.
-struct Ours {
-    backend: OpenCodeBackend,
-    folder: PathBuf,
+    Direct(Arc<dyn Direct>),
+    /// Our backend, in a folder.
+    Ours(Arc<dyn Backend>, PathBuf),
 }
 
 enum Session {
-    Direct(Arc<Direct>, String),
+    Direct(Arc<dyn Direct>, String),
     Ours(Box<dyn Conversation>),
-}
-
-impl Ours {
-    fn new(program: &Path, home: &OpenCodeHome, folder: &Path) -> Self {
-        let config = OpenCodeConfig {
-            program: program.to_owned(),
-            retry_window: Duration::from_secs(3),
-            env: home.env(),
-        };
-        let backend = OpenCodeBackend::new(config, Guard::from_current_exe());
-        Self { backend, folder: folder.to_owned() }
-    }
 }
 
 impl Side {
@@ -237,10 +301,10 @@ impl Side {
                 let session = direct.open().await?;
                 Ok(Session::Direct(direct, session))
             }
-            Self::Ours(ours) => {
+            Self::Ours(backend, folder) => {
                 let marker = format!("bench/{}/1", uuid::Uuid::new_v4());
-                let request = OpenRequest::new("bench", ours.folder.clone(), marker);
-                Ok(Session::Ours(ours.backend.open(request).await.map_err(text)?))
+                let request = OpenRequest::new("bench", folder, marker);
+                Ok(Session::Ours(backend.open(request).await.map_err(text)?))
             }
         }
     }
@@ -268,9 +332,12 @@ impl Session {
     }
 
     async fn close(self) -> Result<(), String> {
-        if let Self::Ours(conversation) = self {
-            conversation.close().await;
+        match self {
+            Self::Direct(direct, session) => direct.close(&session).await,
+            Self::Ours(conversation) => {
+                conversation.close().await;
+                Ok(())
+            }
         }
-        Ok(())
     }
 }

@@ -16,7 +16,7 @@ use crate::scenarios::{DONE, act, counted, overheard, request};
 use crate::{keep, normalise};
 
 /// The scenarios, by name.
-const SCENARIOS: [&str; 11] = [
+const SCENARIOS: [&str; 12] = [
     "text",
     "thinking",
     "tools",
@@ -28,6 +28,7 @@ const SCENARIOS: [&str; 11] = [
     "compaction",
     "structured",
     "todos",
+    "overflow",
 ];
 
 /// Events that nobody reads, by how they begin, and that are long or many.
@@ -62,10 +63,15 @@ async fn play(scenario: &str) -> io::Result<Vec<String>> {
     fs::create_dir(&workspace)?;
     let model = ModelServer::start(script(scenario, &workspace))?;
     let home = CopilotHome::default();
+    let mut env = home.env(&model.url());
+    if scenario == "overflow" {
+        // Less than the tools alone take.
+        env.push(("COPILOT_PROVIDER_MAX_PROMPT_TOKENS".to_owned(), "2000".to_owned()));
+    }
     let config = CopilotConfig {
         program: overheard(folder.path(), &program("copilot", COPILOT), &kept)?,
         retry_window: Duration::from_secs(60),
-        env: home.env(&model.url()),
+        env,
     };
     let backend = CopilotBackend::new(config, Guard::from_current_exe());
     let request = OpenRequest { model: None, ..request(scenario, workspace.clone()) };

@@ -22,6 +22,9 @@ use super::scripts::{Tongue, error, questions, script};
 /// How many checks run at once: most of them wait for something.
 const AT_ONCE: usize = 4;
 
+/// How long the program may try again by itself.
+pub(super) const WINDOW: Duration = Duration::from_secs(3);
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_whole_suite_on_one_program() {
     run_all(Arc::new(CopilotStage::new()), Check::all(), AT_ONCE).await;
@@ -42,7 +45,7 @@ impl CopilotStage {
         let model = SharedModel::start(Script::new().with(summary)).unwrap();
         let home = CopilotHome::default();
         let env = home.env(&model.url());
-        let shared = Arc::new(backend(program("copilot", COPILOT), env));
+        let shared = Arc::new(backend(program("copilot", COPILOT), WINDOW, env));
         Self { model, home, shared, apart: Mutex::default() }
     }
 
@@ -51,12 +54,16 @@ impl CopilotStage {
         let home = CopilotHome::default();
         let env = home.env(&model.url());
         self.apart.lock().unwrap().push((home, model));
-        Box::new(backend(executable, env))
+        Box::new(backend(executable, WINDOW, env))
     }
 }
 
-fn backend(program: PathBuf, env: Vec<(String, String)>) -> CopilotBackend {
-    let config = CopilotConfig { program, retry_window: Duration::from_secs(3), env };
+pub(super) fn backend(
+    program: PathBuf,
+    retry_window: Duration,
+    env: Vec<(String, String)>,
+) -> CopilotBackend {
+    let config = CopilotConfig { program, retry_window, env };
     CopilotBackend::new(config, Guard::new(env!("CARGO_BIN_EXE_guard-host").into()))
 }
 
@@ -128,7 +135,7 @@ impl Stage for CopilotStage {
 const SERVER_TOOL: &str = "host-touch";
 
 /// The words of GitHub Copilot.
-struct Copilot;
+pub(super) struct Copilot;
 
 impl Tongue for Copilot {
     const SUMMARY: &str = "Please create a detailed summary";

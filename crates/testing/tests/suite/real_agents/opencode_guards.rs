@@ -5,11 +5,12 @@ use std::time::Duration;
 use atomic_backend::{Conversation, OpenRequest, ToolRule, ToolRules};
 use atomic_event::{Answer, Report, Stop};
 use atomic_testing::conformance::backend::{Heard, exchange, in_time, send};
-use atomic_testing::model::{ApiError, Break, Ending, ModelServer, Reply, Script, Turn};
+use atomic_testing::model::{Break, ModelServer, Reply, Script, Turn};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use super::opencode_stand::{Stand, WINDOW, help, question, run, saying, timed, when};
+use super::opencode_stand::{Stand, WINDOW, help, question, run, timed};
+use super::serving_stand::{hang, refusing, saying, when};
 use super::stand::{PATIENCE, error, text};
 
 /// Besides the window: the first look at a folder, and the program's own time between two tries.
@@ -34,19 +35,12 @@ fn broken(how: Break) -> String {
     format!("broken by {how:?}.")
 }
 
-fn refusing(status: u16, message: &str, retry_after: Option<u64>) -> Reply {
-    let message = (!message.is_empty()).then(|| message.to_owned());
-    let error = ApiError { status, kind: None, message, retry_after };
-    Reply { ending: Ending::Error(error), ..Reply::default() }
-}
-
 fn script() -> Script {
     let again = |how: Break| vec![Reply::broken(how); 2 * REQUESTS];
     let breaks = BREAKS.map(|how| Turn { replies: again(how), ..when(&broken(how)) });
-    let hang = Reply { ending: Ending::Hang, ..Reply::say("Well") };
     let others = [
         when("limited for long").reply(refusing(429, "Slow down.", Some(100_000))),
-        when("hold on").reply(hang),
+        when("hold on").reply(hang()),
         when("ask and hold").reply(Reply::call("question", question("Which?"))),
         when("write it").reply(run("touch written; sleep 300")),
         when("read only, by explore")
@@ -212,8 +206,7 @@ async fn a_provider_goes_away_and_comes_back() {
     stand.model = ModelServer::start_at(saying("Yes."), address).unwrap();
     assert_eq!(text(turn.until_end().await.1), "Yes.");
     // And in the middle of a turn, for too long.
-    let hang = Reply { ending: Ending::Hang, ..Reply::say("Well") };
-    stand.model.replace(Script::new().with(Turn::default().reply(hang)));
+    stand.model.replace(Script::new().with(Turn::default().reply(hang())));
     let mut turn = send(conversation.as_ref(), "hold on").await;
     turn.until_typed().await;
     std::mem::replace(&mut stand.model, elsewhere()).stop();
@@ -240,7 +233,7 @@ async fn summaries_that_fail(stand: &Stand, conversation: &dyn Conversation) {
         let error = in_time("a summary", conversation.compact()).await.unwrap_err();
         assert_eq!(error.code, code, "{}", error.message);
     }
-    stand.model.replace(script(Reply { ending: Ending::Hang, ..Reply::say("Well") }));
+    stand.model.replace(script(hang()));
     let asked = stand.model.requests().len();
     let (made, ()) = tokio::join!(in_time("a summary", conversation.compact()), async {
         let came = |it: &atomic_testing::model::Received| it.number >= asked;

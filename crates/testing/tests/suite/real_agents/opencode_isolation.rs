@@ -9,7 +9,8 @@ use atomic_testing::conformance::backend::{Sent, exchange, in_time};
 use atomic_testing::model::{Received, Reply, Script, Turn};
 use serde_json::{Value, json};
 
-use super::opencode_stand::{Stand, dens, helper, nothing_is_left, run, when};
+use super::opencode_stand::{Stand, dens, helper, nothing_is_left, run};
+use super::serving_stand::when;
 use super::stand::{text, until};
 
 /// Everything that can be set up in a folder, all of which says whose it is.

@@ -9,7 +9,8 @@ use atomic_testing::conformance::backend::{exchange, in_time, send};
 use atomic_testing::model::{Action, Reply, Script, Turn};
 use serde_json::json;
 
-use super::opencode_stand::{Stand, help, helper, question, run, when};
+use super::opencode_stand::{Stand, help, helper, question, run};
+use super::serving_stand::when;
 use super::stand::text;
 
 fn saying_and(text: &str, reply: Reply) -> Reply {
