@@ -9,7 +9,7 @@ use std::time::Duration;
 use atomic_event::BackendId;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::ChildStderr;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -257,7 +257,7 @@ async fn watch(
 }
 
 /// What the program says next. One that has said nothing for a while is asked whether it is there.
-async fn heard(reader: &mut Reader, server: &Weak<Server>) -> Incoming {
+async fn heard<R: AsyncRead + Unpin>(reader: &mut Reader<R>, server: &Weak<Server>) -> Incoming {
     // Half a message must not be lost, so this goes on to be read whatever happens besides.
     let mut next = std::pin::pin!(reader.next());
     if let Ok(incoming) = timeout(QUIET, next.as_mut()).await {
@@ -292,3 +292,6 @@ async fn read_complaint(mut stderr: ChildStderr, complaint: Arc<Mutex<String>>) 
         text.drain(..start);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use super::copilot::Copilot;
 use super::copilot_stand::Stand;
-use super::scripts::Tongue;
+use super::scripts::Tongue as _;
 use super::serving_chaos::{
     LASTING, killed_between_turns, killed_in_three_turns_at_once, standing_still,
 };

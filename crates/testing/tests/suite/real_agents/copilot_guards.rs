@@ -9,26 +9,11 @@ use atomic_testing::model::{Break, Ending, ModelServer, Received, Reply, Script,
 use tokio::task::JoinSet;
 
 use super::copilot_stand::Stand;
-use super::serving_stand::{hang, refusing, saying, when};
+use super::serving_stand::{BREAKS, broken, hang, refusing, saying, when};
 use super::stand::{PATIENCE, error, text};
 
 /// More requests than any trouble may lead to.
 const REQUESTS: usize = 8;
-
-const BREAKS: [Break; 8] = [
-    Break::Cut,
-    Break::Garbage,
-    Break::Close,
-    Break::BadJson,
-    Break::Html,
-    Break::Empty,
-    Break::NoFinish,
-    Break::ErrorEvent,
-];
-
-fn broken(how: Break) -> String {
-    format!("broken by {how:?}.")
-}
 
 /// A part of it is typed before it breaks, where it breaks at all after it has begun.
 fn half(how: Break) -> Reply {

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use super::copilot::Copilot;
 use super::copilot_stand::Stand;
-use super::scripts::Tongue;
+use super::scripts::Tongue as _;
 use super::serving_stand::{hang, when};
 use super::stand::text;
 

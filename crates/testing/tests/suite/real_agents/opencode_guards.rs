@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::opencode_stand::{Stand, WINDOW, help, question, run, timed};
-use super::serving_stand::{hang, refusing, saying, when};
+use super::serving_stand::{BREAKS, broken, hang, refusing, saying, when};
 use super::stand::{PATIENCE, error, text};
 
 /// Besides the window: the first look at a folder, and the program's own time between two tries.
@@ -19,21 +19,6 @@ const SLACK: Duration = Duration::from_secs(8);
 /// More requests than any broken answer may lead to: the program asks on until it hears that it is to
 /// stop.
 const REQUESTS: usize = 20;
-
-const BREAKS: [Break; 8] = [
-    Break::Cut,
-    Break::Garbage,
-    Break::Close,
-    Break::BadJson,
-    Break::Html,
-    Break::Empty,
-    Break::NoFinish,
-    Break::ErrorEvent,
-];
-
-fn broken(how: Break) -> String {
-    format!("broken by {how:?}.")
-}
 
 fn script() -> Script {
     let again = |how: Break| vec![Reply::broken(how); 2 * REQUESTS];

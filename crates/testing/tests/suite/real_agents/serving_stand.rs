@@ -8,7 +8,7 @@ use atomic_backend::guard::Guard;
 use atomic_backend::{Backend, Conversation, OpenRequest};
 use atomic_event::ConversationId;
 use atomic_testing::conformance::backend::{self, Sent, exchange, in_time};
-use atomic_testing::model::{ApiError, Ending, ModelServer, Received, Reply, Script, Turn};
+use atomic_testing::model::{ApiError, Break, Ending, ModelServer, Received, Reply, Script, Turn};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -141,4 +141,21 @@ pub(super) fn refusing(status: u16, message: &str, retry_after: Option<u64>) -> 
     let message = (!message.is_empty()).then(|| message.to_owned());
     let error = ApiError { status, kind: None, message, retry_after };
     Reply { ending: Ending::Error(error), ..Reply::default() }
+}
+
+/// All ways in which an answer can be broken.
+pub(super) const BREAKS: [Break; 8] = [
+    Break::Cut,
+    Break::Garbage,
+    Break::Close,
+    Break::BadJson,
+    Break::Html,
+    Break::Empty,
+    Break::NoFinish,
+    Break::ErrorEvent,
+];
+
+/// A prompt whose answer is broken.
+pub(super) fn broken(how: Break) -> String {
+    format!("broken by {how:?}.")
 }
