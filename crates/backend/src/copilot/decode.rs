@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::ID;
 use super::wire::{
-    About, Event, Failed, HelperBegan, HelperEnded, Idle, NotAnswered, Piece, Retried, Said,
-    Summarised, Tokens, ToolBegan, ToolEnded,
+    About, Event, Failed, HelperBegan, HelperEnded, Idle, Itself, NotAnswered, Piece, Retried,
+    Said, Summarised, Tokens, ToolBegan, ToolEnded,
 };
 use crate::trouble::{self, Kind, Trouble};
 use crate::words::{shorten, summary, tool_name};
@@ -78,38 +78,36 @@ impl Decoder {
             About::ListChanged => vec![Heard::ListChanged],
             About::Summarised(summary) => summarised(*summary),
             About::Idle(idle) => vec![Heard::Ended(self.stop(*idle))],
-            about if by.is_none() => self.of_its_own(about).into_iter().collect(),
-            _ => vec![],
+            About::Itself(about) => self.itself(about).into_iter().collect(),
         }
     }
 
-    /// What matters only when the agent itself is meant.
-    fn of_its_own(&mut self, about: &About) -> Option<Heard> {
+    fn itself(&mut self, about: &Itself) -> Option<Heard> {
         match about {
-            About::Began => return Some(Heard::Began),
-            About::Typed(Piece { delta_content: text }) => {
+            Itself::Began => return Some(Heard::Began),
+            Itself::Typed(Piece { delta_content: text }) => {
                 self.came_in_pieces = true;
                 return piece(text, |text| TurnEvent::Typed { text });
             }
-            About::Thought(Piece { delta_content: text }) => {
+            Itself::Thought(Piece { delta_content: text }) => {
                 return piece(text, |text| TurnEvent::Thought { text });
             }
-            About::Room(room) => self.window = room.token_limit.or(self.window),
-            About::NotAnswered(NotAnswered { model_call }) => {
+            Itself::Room(room) => self.window = room.token_limit.or(self.window),
+            Itself::NotAnswered(NotAnswered { model_call }) => {
                 let words = said(&model_call.error);
                 let kind = trouble::kind(model_call.status, &words, "");
                 self.failed = Some(Trouble { kind, words });
             }
             // The model was not asked at all; the error that follows does not say so.
-            About::Warned(warning) if warning.warning_type.ends_with("context_blocked") => {
+            Itself::Warned(warning) if warning.warning_type.ends_with("context_blocked") => {
                 let words = trouble::words_of(&warning.message);
                 self.blocked = Some(Trouble { kind: Kind::ContextOverflow, words });
             }
-            About::Failed(error) => {
+            Itself::Failed(error) => {
                 let failed = self.failed.take();
                 self.error = self.blocked.take().or_else(|| Some(trouble_of(error, failed)));
             }
-            _ => {}
+            Itself::Warned(_) => {}
         }
         None
     }

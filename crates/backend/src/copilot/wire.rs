@@ -52,27 +52,35 @@ impl RawEvent<'_> {
     pub(super) fn event(&self) -> Option<Event> {
         let data = self.data;
         let about = match self.r#type {
-            "assistant.turn_start" => About::Began,
-            "assistant.message_delta" => About::Typed(read(data)),
-            "assistant.reasoning_delta" => About::Thought(read(data)),
             "assistant.message" => About::Said(read(data)),
             "assistant.usage" => About::Spent(read(data)),
             "assistant.turn_retry" => About::Retried(read(data)),
-            "model.model_call_failure" => About::NotAnswered(read(data)),
             "tool.execution_start" => About::ToolBegan(read(data)),
             "tool.execution_complete" => About::ToolEnded(read(data)),
             "subagent.started" => About::HelperBegan(read(data)),
             "subagent.completed" => About::HelperFinished(read(data)),
             "subagent.failed" => About::HelperFailed(read(data)),
-            "session.usage_info" => About::Room(read(data)),
-            "session.warning" => About::Warned(read(data)),
-            "session.error" => About::Failed(read(data)),
             "session.todos_changed" => About::ListChanged,
             "session.compaction_complete" => About::Summarised(read(data)),
             "session.idle" => About::Idle(read(data)),
+            _ if self.agent_id.is_none() => About::Itself(self.itself()?),
             _ => return None,
         };
         Some(Event { agent: self.agent_id.clone(), about })
+    }
+
+    fn itself(&self) -> Option<Itself> {
+        let data = self.data;
+        Some(match self.r#type {
+            "assistant.turn_start" => Itself::Began,
+            "assistant.message_delta" => Itself::Typed(read(data)),
+            "assistant.reasoning_delta" => Itself::Thought(read(data)),
+            "model.model_call_failure" => Itself::NotAnswered(read(data)),
+            "session.usage_info" => Itself::Room(read(data)),
+            "session.warning" => Itself::Warned(read(data)),
+            "session.error" => Itself::Failed(read(data)),
+            _ => return None,
+        })
     }
 }
 
@@ -91,25 +99,31 @@ pub(super) struct Event {
 
 #[derive(Clone, Debug)]
 pub(super) enum About {
-    /// The model is being asked.
-    Began,
-    Typed(Piece),
-    Thought(Piece),
+    Itself(Itself),
     Said(Said),
     Spent(Tokens),
     Retried(Retried),
-    NotAnswered(NotAnswered),
     ToolBegan(ToolBegan),
     ToolEnded(ToolEnded),
     HelperBegan(HelperBegan),
     HelperFinished(HelperEnded),
     HelperFailed(HelperEnded),
-    Room(Room),
-    Warned(Warned),
-    Failed(Failed),
     ListChanged,
     Summarised(Summarised),
     Idle(Idle),
+}
+
+/// What matters only when it is about the agent itself.
+#[derive(Clone, Debug)]
+pub(super) enum Itself {
+    /// The model is being asked.
+    Began,
+    Typed(Piece),
+    Thought(Piece),
+    NotAnswered(NotAnswered),
+    Room(Room),
+    Warned(Warned),
+    Failed(Failed),
 }
 
 /// A piece of a text.

@@ -42,13 +42,17 @@ fn played(lines: &[String]) -> Vec<Heard> {
 }
 
 fn stops(heard: &[Heard]) -> Vec<&Stop> {
-    let stop = |heard| if let &Heard::Ended(ref stop) = heard { Some(stop) } else { None };
-    heard.iter().filter_map(stop).collect()
+    heard
+        .iter()
+        .filter_map(|heard| if let Heard::Ended(stop) = heard { Some(stop) } else { None })
+        .collect()
 }
 
 fn codes<'a>(stops: &[&'a Stop]) -> Vec<&'a str> {
-    let code = |stop| if let &Stop::Failed(ref error) = stop { &*error.code } else { "" };
-    stops.iter().copied().map(code).collect()
+    stops
+        .iter()
+        .map(|stop| if let Stop::Failed(error) = stop { error.code.as_str() } else { "" })
+        .collect()
 }
 
 #[test]
