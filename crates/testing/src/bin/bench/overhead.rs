@@ -80,8 +80,10 @@ struct Contest<'a> {
     direct: &'a [&'a str],
     runs: usize,
     /// What makes it talk to the model at an address.
-    env: Box<dyn FnOnce(&str) -> Vec<(String, String)> + 'a>,
+    env: Box<dyn FnOnce(&str) -> Env + 'a>,
 }
+
+type Env = Vec<(String, String)>;
 
 impl Contest<'_> {
     fn hold(self, scale: Scale) -> Result<(), String> {
@@ -148,7 +150,7 @@ pub(crate) fn copilot() -> Option<PathBuf> {
 }
 
 struct Stand {
-    env: Vec<(String, String)>,
+    env: Env,
     folder: TempDir,
     model: ModelServer,
     agent: PathBuf,
@@ -156,10 +158,7 @@ struct Stand {
 
 impl Stand {
     /// For a program that finds the model at an address by this environment.
-    fn new(
-        agent: PathBuf,
-        env: impl FnOnce(&str) -> Vec<(String, String)>,
-    ) -> Result<Self, String> {
+    fn new(agent: PathBuf, env: impl FnOnce(&str) -> Env) -> Result<Self, String> {
         let script = Script::new().with(Turn::default().reply(Reply::say("Hello.")));
         let model = ModelServer::start(script).map_err(text)?;
         let env = env(&model.url());

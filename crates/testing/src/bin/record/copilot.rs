@@ -7,16 +7,15 @@ use std::time::Duration;
 
 use atomic_backend::copilot::{CopilotBackend, CopilotConfig};
 use atomic_backend::guard::Guard;
-use atomic_backend::{Backend as _, OpenRequest};
 use atomic_testing::agents::{COPILOT, CopilotHome, program};
-use atomic_testing::model::{Action, ApiError, Ending, ModelServer, Reply, Script, Turn};
+use atomic_testing::model::{ApiError, Ending, ModelServer, Reply, Script, Turn};
 use serde_json::{Value, json};
 
-use crate::scenarios::{DONE, act, counted, overheard, request};
-use crate::{keep, normalise};
+use crate::normalise;
+use crate::scenarios::{DONE, counted, overheard, perform, secrets, think};
 
 /// The scenarios, by name.
-const SCENARIOS: [&str; 12] = [
+pub(crate) const SCENARIOS: [&str; 12] = [
     "text",
     "thinking",
     "tools",
@@ -48,16 +47,8 @@ const NO_NOISE: [&str; 2] = ["model.model_call_failure", "model.messages_snapsho
 /// Events that hold all that was said so far.
 const HUGE: [&str; 2] = ["system.message", "model.messages_snapshot"];
 
-/// Records all scenarios.
-pub(crate) async fn record(folder: &Path) -> io::Result<()> {
-    for scenario in SCENARIOS {
-        let lines = play(scenario).await?;
-        keep(folder, ["copilot", COPILOT, scenario], &lines)?;
-    }
-    Ok(())
-}
-
-async fn play(scenario: &str) -> io::Result<Vec<String>> {
+/// Plays a scenario; what the program said.
+pub(crate) async fn play(scenario: &str) -> io::Result<Vec<String>> {
     let folder = tempfile::tempdir()?;
     let (workspace, kept) = (folder.path().join("workspace"), folder.path().join("messages"));
     fs::create_dir(&workspace)?;
@@ -74,18 +65,8 @@ async fn play(scenario: &str) -> io::Result<Vec<String>> {
         env,
     };
     let backend = CopilotBackend::new(config, Guard::from_current_exe());
-    let request = OpenRequest { model: None, ..request(scenario, workspace.clone()) };
-    let conversation = backend.open(request).await.map_err(io::Error::other)?;
-    act(scenario, conversation.as_ref()).await.map_err(|error| io::Error::other(error.message))?;
-    conversation.close().await;
-    backend.end_resting().await;
-    let text = |path: &Path| path.display().to_string();
-    let secrets = [
-        (text(&workspace), "/workspace"),
-        (text(folder.path()), "/folder"),
-        (text(home.path()), "/home"),
-        (model.url(), "http://model"),
-    ];
+    perform(scenario, &backend, &workspace).await?;
+    let secrets = secrets(folder.path(), home.path(), &model);
     let mut text = String::new();
     for message in messages(&fs::read(&kept)?)?.into_iter().filter_map(worth_keeping) {
         text.push_str(&message.to_string());
@@ -142,9 +123,6 @@ fn script(scenario: &str, workspace: &Path) -> Script {
     let compact = Turn::default()
         .user("Please create a detailed summary")
         .reply(counted(Reply::say("They counted.")));
-    let think = Reply::default()
-        .and(Action::Think("Should I?".to_owned()))
-        .and(Action::Say("Yes.".to_owned()));
     let busy = ApiError { status: 429, kind: None, message: None, retry_after: Some(1) };
     let note = "INSERT INTO todos (id, title, description, status) VALUES \
                 ('a', 'look', 'as asked', 'done'), ('b', 'leap', 'as asked', 'pending')";
@@ -171,7 +149,7 @@ fn script(scenario: &str, workspace: &Path) -> Script {
                 "mode": "sync",
             }),
         )),
-        "thinking" => turn.reply(counted(think)),
+        "thinking" => turn.reply(think()),
         "error" => turn.reply(Reply::error(400)),
         "retry" => turn.reply(Reply { ending: Ending::Error(busy), ..Reply::default() }),
         "interrupt" => turn.reply(Reply { ending: Ending::Hang, ..counted(Reply::say("Well")) }),

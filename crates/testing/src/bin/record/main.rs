@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use atomic_backend::guard;
-use atomic_testing::agents::{CLAUDE, OLDER_CLAUDE};
-use scenarios::{Played, SCENARIOS};
+use atomic_testing::agents::{CLAUDE, COPILOT, OLDER_CLAUDE, OPENCODE};
+use scenarios::SCENARIOS;
 use serde_json::json;
 
 const USAGE: &str = "usage: record claude|opencode|copilot <folder>";
@@ -29,12 +29,7 @@ fn main() -> ExitCode {
     let [program, folder] = arguments.as_slice() else { return misused() };
     let folder = PathBuf::from(folder);
     let runtime = tokio::runtime::Runtime::new();
-    let recorded = match program.as_str() {
-        "claude" => runtime.and_then(|runtime| runtime.block_on(record(&folder))),
-        "opencode" => runtime.and_then(|runtime| runtime.block_on(opencode::record(&folder))),
-        "copilot" => runtime.and_then(|runtime| runtime.block_on(copilot::record(&folder))),
-        _ => return misused(),
-    };
+    let recorded = runtime.and_then(|runtime| runtime.block_on(record(program, &folder)));
     match recorded {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -49,13 +44,30 @@ fn misused() -> ExitCode {
     ExitCode::from(2)
 }
 
-async fn record(folder: &Path) -> io::Result<()> {
-    for version in [OLDER_CLAUDE, CLAUDE] {
-        for scenario in SCENARIOS {
-            let Played { lines, secrets } = scenarios::play(version, scenario).await?;
-            let lines = normalise::lines(&lines, &secrets)?;
-            keep(folder, ["claude", version, scenario], &lines)?;
+async fn record(program: &str, folder: &Path) -> io::Result<()> {
+    match program {
+        "claude" => {
+            for version in [OLDER_CLAUDE, CLAUDE] {
+                let play = async |scenario: &str| scenarios::play(version, scenario).await;
+                all(folder, [program, version], &SCENARIOS, play).await?;
+            }
+            Ok(())
         }
+        "opencode" => all(folder, [program, OPENCODE], &opencode::SCENARIOS, opencode::play).await,
+        "copilot" => all(folder, [program, COPILOT], &copilot::SCENARIOS, copilot::play).await,
+        _ => Err(io::Error::other(USAGE)),
+    }
+}
+
+/// Records all scenarios of a program in one version.
+async fn all(
+    folder: &Path,
+    [program, version]: [&str; 2],
+    scenarios: &[&str],
+    play: impl AsyncFn(&str) -> io::Result<Vec<String>>,
+) -> io::Result<()> {
+    for scenario in scenarios {
+        keep(folder, [program, version, scenario], &play(scenario).await?)?;
     }
     Ok(())
 }

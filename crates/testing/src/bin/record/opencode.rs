@@ -7,16 +7,14 @@ use std::time::Duration;
 
 use atomic_backend::guard::Guard;
 use atomic_backend::opencode::{OpenCodeBackend, OpenCodeConfig};
-use atomic_backend::{Backend as _, OpenRequest};
 use atomic_testing::agents::{OPENCODE, OpenCodeHome, program};
 use atomic_testing::model::{ApiError, Ending, ModelServer, Reply, Script, Turn};
 use serde_json::{Value, json};
 
-use crate::keep;
-use crate::scenarios::{DONE, act, counted, request};
+use crate::scenarios::{DONE, counted, perform, secrets};
 
 /// The scenarios, by name.
-const SCENARIOS: [&str; 9] = [
+pub(crate) const SCENARIOS: [&str; 9] = [
     "text",
     "tools",
     "question",
@@ -41,16 +39,8 @@ const NOISE: [&str; 9] = [
     "session.diff",
 ];
 
-/// Records all scenarios.
-pub(crate) async fn record(folder: &Path) -> io::Result<()> {
-    for scenario in SCENARIOS {
-        let lines = play(scenario).await?;
-        keep(folder, ["opencode", OPENCODE, scenario], &lines)?;
-    }
-    Ok(())
-}
-
-async fn play(scenario: &str) -> io::Result<Vec<String>> {
+/// Plays a scenario; what the program said.
+pub(crate) async fn play(scenario: &str) -> io::Result<Vec<String>> {
     let model = ModelServer::start(script(scenario))?;
     let home = OpenCodeHome::new(&model.url());
     let folder = tempfile::tempdir()?;
@@ -63,17 +53,8 @@ async fn play(scenario: &str) -> io::Result<Vec<String>> {
     let between = std::env::current_exe()?.with_file_name("opencode-between");
     let config = OpenCodeConfig { program: between, retry_window: Duration::from_secs(60), env };
     let backend = OpenCodeBackend::new(config, Guard::from_current_exe());
-    let request = OpenRequest { model: None, ..request(scenario, workspace.clone()) };
-    let conversation = backend.open(request).await.map_err(io::Error::other)?;
-    act(scenario, conversation.as_ref()).await.map_err(|error| io::Error::other(error.message))?;
-    conversation.close().await;
-    backend.end_resting().await;
-    let secrets = [
-        (text(&workspace), "/workspace"),
-        (text(folder.path()), "/folder"),
-        (text(home.path()), "/home"),
-        (model.url(), "http://model"),
-    ];
+    perform(scenario, &backend, &workspace).await?;
+    let secrets = secrets(folder.path(), home.path(), &model);
     let mut lines = vec![];
     for line in fs::read_to_string(&kept)?.lines() {
         let event: Value = serde_json::from_str(line)?;

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use atomic_backend::claude::{ClaudeBackend, ClaudeConfig};
 use atomic_backend::guard::Guard;
-use atomic_backend::{Backend as _, BackendError, Conversation, OpenRequest, Persona, ToolRules};
+use atomic_backend::{Backend, BackendError, Conversation, OpenRequest, Persona, ToolRules};
 use atomic_event::{Answer, StepError, TurnEvent};
 use atomic_testing::agents::{ClaudeHome, program};
 use atomic_testing::model::{Action, Ending, ModelServer, Reply, Script, Turn, Usage};
 use serde_json::{Value, json};
+
+use crate::normalise;
 
 /// The scenarios, by name.
 pub(crate) const SCENARIOS: [&str; 9] = [
@@ -30,16 +32,8 @@ pub(crate) const SCENARIOS: [&str; 9] = [
 /// What the model says last.
 pub(crate) const DONE: &str = "Done.";
 
-/// A scenario that was played.
-pub(crate) struct Played {
-    /// The lines of the program.
-    pub(crate) lines: String,
-    /// What is different each time, and what it is to be called.
-    pub(crate) secrets: Vec<(String, &'static str)>,
-}
-
-/// Plays a scenario with a version of the program.
-pub(crate) async fn play(version: &str, scenario: &str) -> io::Result<Played> {
+/// Plays a scenario with a version of the program; what it said.
+pub(crate) async fn play(version: &str, scenario: &str) -> io::Result<Vec<String>> {
     let server = ModelServer::start(script(scenario))?;
     let home = ClaudeHome::default();
     let folder = tempfile::tempdir()?;
@@ -56,21 +50,42 @@ pub(crate) async fn play(version: &str, scenario: &str) -> io::Result<Played> {
         env,
     };
     let backend = ClaudeBackend::new(config, Guard::from_current_exe());
-    let request = request(scenario, workspace.clone());
+    perform(scenario, &backend, &workspace).await?;
+    let lines = fs::read_to_string(&kept)?;
+    let shown = workspace.display().to_string();
+    let dashed = shown.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+    let mut secrets = vec![(dashed, "-workspace")];
+    secrets.extend(self::secrets(folder.path(), home.path(), &server));
+    normalise::lines(&lines, &secrets)
+}
+
+/// Has the conversation of a scenario, from its beginning to the end of the program.
+pub(crate) async fn perform(
+    scenario: &str,
+    backend: &dyn Backend,
+    workspace: &Path,
+) -> io::Result<()> {
+    let request = request(scenario, workspace.to_owned());
     let conversation = backend.open(request).await.map_err(io::Error::other)?;
     act(scenario, conversation.as_ref()).await.map_err(|error| io::Error::other(error.message))?;
     conversation.close().await;
-    let lines = fs::read_to_string(&kept)?;
+    backend.end_resting().await;
+    Ok(())
+}
+
+/// What is different each time, and what it is to be called.
+pub(crate) fn secrets(
+    folder: &Path,
+    home: &Path,
+    model: &ModelServer,
+) -> [(String, &'static str); 4] {
     let text = |path: &Path| path.display().to_string();
-    let dashed = |path: &Path| text(path).replace(|c: char| !c.is_ascii_alphanumeric(), "-");
-    let secrets = vec![
-        (text(&workspace), "/workspace"),
-        (dashed(&workspace), "-workspace"),
-        (text(folder.path()), "/folder"),
-        (text(home.path()), "/home"),
-        (server.url(), "http://model"),
-    ];
-    Ok(Played { lines, secrets })
+    [
+        (text(&folder.join("workspace")), "/workspace"),
+        (text(folder), "/folder"),
+        (text(home), "/home"),
+        (model.url(), "http://model"),
+    ]
 }
 
 /// A program that is the given one, and whose output is kept.
@@ -87,7 +102,7 @@ pub(crate) fn overheard(folder: &Path, program: &Path, kept: &Path) -> io::Resul
     Ok(overheard)
 }
 
-pub(crate) fn request(scenario: &str, workspace: PathBuf) -> OpenRequest {
+fn request(scenario: &str, workspace: PathBuf) -> OpenRequest {
     let scout = Persona {
         name: "scout".to_owned(),
         description: "Looks around".to_owned(),
@@ -109,7 +124,7 @@ pub(crate) fn request(scenario: &str, workspace: PathBuf) -> OpenRequest {
     }
 }
 
-pub(crate) async fn act(scenario: &str, conversation: &dyn Conversation) -> Result<(), StepError> {
+async fn act(scenario: &str, conversation: &dyn Conversation) -> Result<(), StepError> {
     if scenario == "compaction" {
         for prompt in ["one", "two", "three"] {
             listen(scenario, conversation, prompt).await?;
@@ -145,9 +160,6 @@ fn script(scenario: &str) -> Script {
     let compact = Turn::default()
         .user("create a detailed summary of")
         .reply(counted(Reply::say("<summary>They counted.</summary>")));
-    let think = Reply::default()
-        .and(Action::Think("Should I?".to_owned()))
-        .and(Action::Say("Yes.".to_owned()));
     let turn = Turn::default();
     let turn = match scenario {
         "tools" => turn
@@ -158,13 +170,18 @@ fn script(scenario: &str) -> Script {
             "Agent",
             json!({ "description": "look", "prompt": "Look around", "subagent_type": "scout" }),
         )),
-        "thinking" => turn.reply(counted(think)),
+        "thinking" => turn.reply(think()),
         "error" => turn.reply(Reply::error(429)),
         "interrupt" => turn.reply(Reply { ending: Ending::Hang, ..counted(Reply::say("Well")) }),
         "structured" => turn.reply(call("StructuredOutput", json!({ "colour": "blue" }))),
         _ => turn,
     };
     Script::new().with(helper).with(compact).with(turn.reply(counted(Reply::say(DONE))))
+}
+
+pub(crate) fn think() -> Reply {
+    let thought = Action::Think("Should I?".to_owned());
+    counted(Reply::default().and(thought).and(Action::Say("Yes.".to_owned())))
 }
 
 pub(crate) fn question() -> Value {
