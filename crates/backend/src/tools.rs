@@ -114,7 +114,7 @@ impl<'a> Use<'a> {
             Some(value) => Some(value.as_str().map_or(Subject::Unclear, kind)),
         };
         let paths = PATHS.map(|key| of(key, Subject::Path));
-        let names = ["skill", "subagent_type"].map(|key| of(key, Subject::Name));
+        let names = ["skill", "subagent_type", "agent_type"].map(|key| of(key, Subject::Name));
         let is_skill = self.tool.eq_ignore_ascii_case(SKILL);
         let others = [
             of("command", Subject::Command),
@@ -122,7 +122,23 @@ impl<'a> Use<'a> {
             is_skill.then(|| of("name", Subject::Name)).flatten(),
         ];
         let patch = input.get("patchText").into_iter().flat_map(patches::subjects);
-        others.into_iter().chain(paths).chain(names).flatten().chain(patch)
+        let several = input.get("paths").into_iter().flat_map(several_paths);
+        others.into_iter().chain(paths).chain(names).flatten().chain(patch).chain(several)
+    }
+}
+
+/// One path, or a list of them.
+fn several_paths(value: &Value) -> Vec<Subject<'_>> {
+    match value {
+        Value::Null => vec![],
+        Value::String(path) => vec![Subject::Path(path)],
+        Value::Array(list) if !list.is_empty() => list
+            .iter()
+            .map(|value| value.as_str().map_or(Subject::Unclear, Subject::Path))
+            .collect(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            vec![Subject::Unclear]
+        }
     }
 }
 

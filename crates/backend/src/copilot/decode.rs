@@ -31,6 +31,8 @@ pub(super) enum Heard {
     Trouble(Trouble),
     /// A part of an answer is whole: whatever trouble there was is over.
     Answering,
+    /// Somebody is to be asked whether a tool may be used.
+    LeaveWanted { request: String },
     /// Questions by our own tool; they are answered under the request.
     Asked { request: String, questions: Vec<Question> },
     /// The prompt is taken.
@@ -60,6 +62,8 @@ pub(super) struct Decoder {
     failed: Option<Trouble>,
     /// Why the model was not asked.
     blocked: Option<Trouble>,
+    /// Whether the provider has refused to answer, whatever the program has made of that.
+    is_refused: bool,
     /// How often the program has tried again.
     tries: u64,
     /// How large the model's window is.
@@ -89,6 +93,9 @@ impl Decoder {
             What::HelperFailed(end) => self.helper_ended(*end, by, HelperState::Failed),
             What::Retried(retried) => self.retried(retried),
             What::ListChanged => vec![Heard::ListChanged],
+            What::LeaveWanted(wanted) if !wanted.resolved_by_hook => {
+                vec![Heard::LeaveWanted { request: wanted.request_id.clone() }]
+            }
             What::Compacted(compacted) => summarised(*compacted),
             What::Idle(idle) => vec![Heard::Ended(self.stop(*idle))],
             // The rest matters only of the agent itself.
@@ -136,6 +143,7 @@ impl Decoder {
             | What::CallFailed(_)
             | What::Failed(_)
             | What::Warned(_)
+            | What::LeaveWanted(_)
             | What::OurToolUsed(_) => vec![],
         }
     }
@@ -145,10 +153,18 @@ impl Decoder {
         if by.is_some() {
             return heard;
         }
+        // What failed before, while helpers were still at work, has been got over.
+        self.error = None;
         let text = about.content.as_str().unwrap_or_default();
-        let came = std::mem::take(&mut self.came_in_pieces);
+        let came = self.came_in_pieces;
+        // An answer with thoughts in between is told in parts, of which the pieces came before.
+        let is_last = about.chunk_index + 1 >= about.chunk_count;
+        self.came_in_pieces &= !is_last;
+        if about.chunk_index == 0 {
+            self.text.clear();
+        }
         if about.tool_requests.is_empty() {
-            text.clone_into(&mut self.text);
+            self.text.push_str(text);
         }
         if !text.is_empty() {
             if !came {
@@ -160,6 +176,7 @@ impl Decoder {
     }
 
     fn spent(&mut self, spent: Spent, by: Option<&str>) -> Option<Heard> {
+        self.is_refused |= spent.content_filter_triggered && by.is_none();
         let usage = usage(spent)?;
         let filled = usage.input_tokens.saturating_add(usage.output_tokens);
         Some(reported(Report::Spent(Usage {
@@ -250,7 +267,7 @@ impl Decoder {
                 Stop::Done { text: String::new() }
             }
             Some(trouble) => Stop::Failed(trouble.into_error(ID)),
-            None if self.text.contains("blocked by content filtering") => {
+            None if self.is_refused => {
                 let words = std::mem::take(&mut self.text);
                 Stop::Failed(Trouble { kind: Kind::Refused, words }.into_error(ID))
             }

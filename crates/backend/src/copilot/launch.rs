@@ -4,11 +4,12 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::talker::{LANGUAGE_SERVERS, QUESTION, QUESTIONS, as_known_here};
+use super::talker::{LANGUAGE_SERVERS, QUESTION, QUESTIONS, as_known_here, told};
 use crate::{Inherit, OpenRequest, Persona, ToolRules};
 
 /// The tools an agent can have.
-const TOOLS: [&str; 15] = [
+const TOOLS: [&str; 16] = [
+    "task",
     "bash",
     "read_bash",
     "write_bash",
@@ -149,13 +150,13 @@ fn servers(workspace: &Path) -> Map<String, Value> {
 fn offered(rules: &ToolRules) -> Option<Vec<String>> {
     let rules = as_known_here(rules);
     let names = rules.offered()?;
-    Some(names.into_iter().map(str::to_owned).collect())
+    Some(names.into_iter().map(told).collect())
 }
 
 fn withheld(rules: &ToolRules) -> Vec<String> {
     let rules = as_known_here(rules);
     let whole = rules.without.into_iter().filter(|rule| rule.uses.is_none());
-    whole.map(|rule| rule.tool).collect()
+    whole.map(|rule| told(&rule.tool)).collect()
 }
 
 /// Our tool for questions.

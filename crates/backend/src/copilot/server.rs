@@ -162,6 +162,8 @@ impl Server {
                 };
                 self.rpc.answered(id, answer);
             }
+            // What it could not read, it answers to nobody.
+            (None, None) if message.error.is_some() => {}
             (None, None) => return Err(garbled(text)),
         }
         Ok(())

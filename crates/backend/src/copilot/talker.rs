@@ -95,7 +95,7 @@ impl Talker {
         };
         let marker = self.presence.starts_a_shell().replace('\'', "");
         let mut marked = arguments.clone();
-        marked["command"] = json!(format!("export ATOMIC_STEP='{marker}'\n{command}"));
+        marked["command"] = json!(format!("{}\n{command}", marking(&marker)));
         json!({ "modifiedArgs": marked })
     }
 
@@ -119,6 +119,16 @@ impl Talker {
     }
 }
 
+/// A line by which a shell is marked, and what it starts. What a process was started with does not
+/// change, so it begins anew, in the way the program starts it; any other is at least told.
+fn marking(marker: &str) -> String {
+    let mark = format!("ATOMIC_STEP='{marker}'");
+    format!(
+        "[ \"$ATOMIC_STEP\" = '{marker}' ] || [ -z \"$BASH_EXECUTION_STRING\" ] || {mark} exec \
+         \"$BASH\" --norc --noprofile -c \"$BASH_EXECUTION_STRING\"; export {mark}"
+    )
+}
+
 /// The program hands over what the model has written, which may be a text.
 fn arguments(told: Option<&Value>) -> Value {
     match told {
@@ -132,7 +142,7 @@ fn arguments(told: Option<&Value>) -> Value {
 /// called `server-tool`, a patch is an edit, and whoever may run a command may look after it.
 pub(super) fn as_known_here(rules: &ToolRules) -> ToolRules {
     let all = |rules: &[ToolRule]| {
-        let mut known: Vec<ToolRule> = rules.iter().map(renamed).collect();
+        let mut known: Vec<ToolRule> = rules.iter().flat_map(renamed).collect();
         for rule in rules {
             if rule.tool.eq_ignore_ascii_case("edit") {
                 known.push(ToolRule { tool: "apply_patch".to_owned(), ..rule.clone() });
@@ -147,10 +157,80 @@ pub(super) fn as_known_here(rules: &ToolRules) -> ToolRules {
     ToolRules { only: rules.only.as_deref().map(all), without: all(&rules.without) }
 }
 
-fn renamed(rule: &ToolRule) -> ToolRule {
-    let tool = match rule.tool.strip_prefix("mcp__") {
-        Some(rest) => rest.replacen("__", "-", 1),
-        None => rule.tool.clone(),
-    };
-    ToolRule { tool, uses: rule.uses.clone() }
+/// A tool of an MCP server is called `server-tool`, and whatever is no letter, digit, `_` or `-` in
+/// either is a `-`. Where the server's name ends cannot always be told: then it may be any of them.
+fn renamed(rule: &ToolRule) -> Vec<ToolRule> {
+    let Some(rest) = rule.tool.strip_prefix("mcp__") else { return vec![rule.clone()] };
+    let known = |c: char| if c.is_ascii_alphanumeric() || "_-*".contains(c) { c } else { '-' };
+    let rest: String = rest.chars().map(known).collect();
+    let ends = rest.match_indices("__").map(|(place, _)| rest.split_at(place));
+    let mut tools: Vec<String> =
+        ends.map(|(server, tool)| format!("{server}-{}", &tool[2..])).collect();
+    if tools.is_empty() {
+        tools.push(format!("{}-*", rest.trim_end_matches('*')));
+    }
+    let named = |tool: String| ToolRule { tool, uses: rule.uses.clone() };
+    tools.into_iter().map(named).collect()
+}
+
+/// How the program is told of a tool, or of all tools of a server.
+pub(super) fn told(rule: &str) -> String {
+    rule.strip_suffix("-*").unwrap_or(rule).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::process::Command;
+
+    use serde_json::json;
+
+    use super::{as_known_here, marking};
+    use crate::{ToolRule, ToolRules};
+
+    fn rules(names: &[&str]) -> Vec<ToolRule> {
+        names.iter().map(|name| ToolRule::new(name, None)).collect()
+    }
+
+    #[test]
+    fn tools_of_servers_go_by_the_names_the_program_gives_them() {
+        for (rule, tool) in [
+            ("mcp__host__touch", "host-touch"),
+            ("mcp__my.server__shout.it", "my-server-shout-it"),
+            ("mcp__with space__x", "with-space-x"),
+            ("mcp__a__b__c", "a__b-c"),
+            ("mcp__a__b__c", "a-b__c"),
+            ("mcp__host", "host-touch"),
+            ("mcp__host__*", "host-touch"),
+        ] {
+            let allowed = ToolRules { only: Some(rules(&[rule])), without: vec![] };
+            let taken = ToolRules { only: None, without: rules(&[rule]) };
+            let refusal = |rules: &ToolRules, tool: &str| {
+                as_known_here(rules).refusal(tool, &json!({}), Path::new("/"))
+            };
+            assert_eq!(refusal(&allowed, tool), None, "{rule} {tool}");
+            assert!(refusal(&taken, tool).is_some(), "{rule} {tool}");
+            assert!(refusal(&allowed, "other-touch").is_some(), "{rule}");
+            assert_eq!(refusal(&taken, "other-touch"), None, "{rule}");
+        }
+    }
+
+    /// The shell itself is marked, and does what it would have done.
+    #[test]
+    fn a_marked_shell_is_found_by_its_mark() {
+        let seen = "tr '\\0' '\\n' < /proc/$$/environ | grep ATOMIC_STEP; echo \"$ATOMIC_STEP $1\"";
+        for (command, said, code) in [
+            (seen, "ATOMIC_STEP=run/step/1\nrun/step/1 \n", 0),
+            ("cat <<'E'\n$HOME 'x'\nE", "$HOME 'x'\n", 0),
+            ("# nothing\nexit 3", "", 3),
+            ("false || echo \"a  b\" 'c\"'", "a  b c\"\n", 0),
+        ] {
+            let whole = format!("{}\n{command}", marking("run/step/1"));
+            let shell = ["--norc", "--noprofile", "-c", &whole];
+            let ran =
+                Command::new("bash").args(shell).env("ATOMIC_STEP", "other").output().unwrap();
+            let output = String::from_utf8(ran.stdout).unwrap();
+            assert_eq!((output.as_str(), ran.status.code()), (said, Some(code)), "{command}");
+        }
+    }
 }

@@ -69,6 +69,7 @@ impl RawEvent<'_> {
             "session.usage_info" => What::Room(read(data)),
             "session.warning" => What::Warned(read(data)),
             "session.error" => What::Failed(read(data)),
+            "permission.requested" => What::LeaveWanted(read(data)),
             "session.todos_changed" => What::ListChanged,
             "session.compaction_complete" => What::Compacted(read(data)),
             "session.idle" => What::Idle(read(data)),
@@ -114,6 +115,8 @@ pub(super) enum What {
     Room(Room),
     Warned(Warned),
     Failed(Failed),
+    /// A hook wants somebody to be asked.
+    LeaveWanted(LeaveWanted),
     ListChanged,
     Compacted(Compacted),
     Idle(Idle),
@@ -126,12 +129,22 @@ pub(super) struct Piece {
     pub(super) delta_content: String,
 }
 
-/// A whole message of the agent.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct LeaveWanted {
+    pub(super) request_id: String,
+    pub(super) resolved_by_hook: bool,
+}
+
+/// A whole message of the agent, or one of the parts that it is told in.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Said {
     pub(super) content: Value,
     pub(super) tool_requests: Vec<IgnoredAny>,
+    /// Which of the parts it is, counted from 0, and how many there are.
+    pub(super) chunk_index: u64,
+    pub(super) chunk_count: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -140,6 +153,8 @@ pub(super) struct Spent {
     pub(super) input_tokens: u64,
     pub(super) output_tokens: u64,
     pub(super) cache_write_tokens: u64,
+    /// Whether the provider has refused to say it, or to go on.
+    pub(super) content_filter_triggered: bool,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -55,7 +55,9 @@ impl Talk {
         let Some(turn) = &mut self.turn else { return };
         if turn.interrupted.is_some_and(|until| until <= now) {
             self.give_up().await;
-        } else if let Some((_, trouble)) = turn.trouble.take_if(|(until, _)| *until <= now) {
+        } else if turn.deadline().is_some_and(|until| until <= now)
+            && let Some((_, trouble)) = turn.trouble.take()
+        {
             turn.failure = Some(trouble.into_error(ID));
             self.interrupt();
         }
@@ -127,6 +129,8 @@ impl Talk {
     /// The turn is over. Its end is the last event.
     pub(super) fn finish(&mut self, stop: Stop) {
         let Some(mut turn) = self.turn.take() else { return };
+        // What it has left running may wake the agent when nobody listens.
+        self.talker.presence.stops();
         let stop = told_end(stop, turn.failure.take(), turn.interrupted.is_some());
         if let Some(outlet) = &mut self.outlet {
             outlet.end(stop);
@@ -137,21 +141,22 @@ impl Talk {
     pub(super) async fn end(mut self, rests: bool) {
         let presence = &self.talker.presence;
         presence.leaves();
+        presence.stops();
         let was_busy = self.turn.take().is_some() || self.summary.is_some();
         if let Some(server) = self.server.take() {
             let params = json!({ "sessionId": self.session });
             let mut has_not_stopped = false;
             if was_busy {
-                presence.stops();
                 let abort = server.rpc.call("session.abort", &params, Some(INTERRUPTED));
                 // What runs is ended at once, also where the program takes its time to stop.
                 let (stopped, ()) = tokio::join!(abort, presence.end_shells());
                 has_not_stopped = stopped.is_err();
             }
+            // First the session: the end of something that runs would wake the agent.
+            self.part(&server, has_not_stopped).await;
             if !rests {
                 presence.end_shells().await;
             }
-            self.part(&server, has_not_stopped).await;
         }
         if let Some(outlet) = self.outlet.take() {
             outlet.close(Stop::Interrupted);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use atomic_event::{BackendId, ConversationId, Report, StepError, Stop, Todo, TurnEvent, Usage};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::decode::{Decoder, Heard};
 use super::server::Server;
@@ -36,6 +36,8 @@ pub(super) struct Talk {
     summary: Option<Summary>,
     /// How many summaries were wanted.
     summaries: u64,
+    /// What was spent since the last turn; the next one tells.
+    owed: Vec<TurnEvent>,
     /// Whether the program may have kept anything of the session.
     is_kept: bool,
 }
@@ -55,6 +57,8 @@ struct CurrentTurn {
     unheard: Option<String>,
     /// Whether the program has taken the prompt: what it says to be over before is another turn.
     is_taken: bool,
+    /// Whether an answer is coming, so that there is no trouble for now.
+    is_typing: bool,
 }
 
 /// A summary that is wanted.
@@ -67,6 +71,14 @@ struct Summary {
     trouble: Option<(Instant, Trouble)>,
     /// By when it has to end, and what to report, when it is not wanted any more.
     given_up: Option<(Instant, StepError)>,
+}
+
+impl CurrentTurn {
+    /// By when something has to be done about it.
+    fn deadline(&self) -> Option<Instant> {
+        let trouble = self.trouble.as_ref().filter(|_| !self.is_typing);
+        self.interrupted.or(trouble.map(|(until, _)| *until))
+    }
 }
 
 impl Summary {
@@ -129,6 +141,7 @@ impl Talk {
             outlet: None,
             summary: None,
             summaries: 0,
+            owed: vec![],
             is_kept,
         };
         let held = Held::new(session, ID, wishes, presence);
@@ -214,7 +227,7 @@ impl Talk {
     async fn woken(&mut self) -> Woken {
         let turn = self.turn.as_ref();
         let deadline = turn
-            .and_then(|turn| turn.interrupted.or(turn.trouble.as_ref().map(|(until, _)| *until)))
+            .and_then(CurrentTurn::deadline)
             .or(self.summary.as_ref().and_then(Summary::deadline));
         let listener = self.outlet.as_ref().map(Outlet::listener);
         tokio::select! {
@@ -261,11 +274,12 @@ impl Talk {
             return Err(misused("a turn is under way; wait for its end"));
         }
         self.awake().await?;
-        let Some((outlet, turn)) = Outlet::open() else {
+        let Some((mut outlet, turn)) = Outlet::open() else {
             return Err(misused("there is no room for the turn's events"));
         };
         self.decoder.begin_turn();
         self.talker.presence.goes_on();
+        self.owed.drain(..).for_each(|event| outlet.push(event));
         self.outlet = Some(outlet);
         self.turn = Some(CurrentTurn { unheard: Some(prompt.clone()), ..CurrentTurn::default() });
         self.prompt(&prompt);
@@ -296,8 +310,17 @@ impl Talk {
         let Some(server) = &self.server else { return };
         let (call, talker) = (server.rpc.begin(method, params), Arc::clone(&self.talker));
         let lease = server.clone();
+        // Nothing else takes long; a call that is never answered must not keep the program.
+        let takes_long = ["session.send", "session.history.compact"].contains(&method);
         tokio::spawn(async move {
-            then(&talker, call.answer().await);
+            let answer = if takes_long {
+                Some(call.answer().await)
+            } else {
+                timeout(PATIENCE, call.answer()).await.ok()
+            };
+            if let Some(answer) = answer {
+                then(&talker, answer);
+            }
             drop(lease);
         });
     }
@@ -328,7 +351,14 @@ impl Talk {
         self.summary = Some(Summary { reply, spent: None, number, trouble: None, given_up: None });
         let params = json!({ "sessionId": self.session });
         self.call("session.history.compact", &params, move |talker, made| {
-            talker.tell(News::Summarised { number, made: made.map(drop) });
+            let made = made.and_then(|made| match made.get("success").and_then(Value::as_bool) {
+                Some(false) => Err(BackendError::Rejected {
+                    backend: BackendId::from(ID),
+                    message: "the conversation could not be summarised".to_owned(),
+                }),
+                _ => Ok(()),
+            });
+            talker.tell(News::Summarised { number, made });
         });
     }
 
@@ -377,6 +407,7 @@ impl Talk {
             Heard::Trouble(trouble) => {
                 let until = self.patience(&trouble);
                 if let Some(turn) = &mut self.turn {
+                    turn.is_typing = false;
                     note(&mut turn.trouble, until, trouble);
                 }
             }
@@ -385,11 +416,22 @@ impl Talk {
                     turn.trouble = None;
                 }
             }
-            Heard::Began => {
+            Heard::Began => match &self.turn {
                 // It may have been told to stop before it had begun.
-                if self.turn.as_ref().is_some_and(|turn| turn.interrupted.is_some()) {
-                    self.stop_it();
+                Some(turn) if turn.interrupted.is_some() => self.stop_it(),
+                // Something that it had left running has ended and woken it; nobody wants that.
+                None if self.summary.is_none() => {
+                    self.call("session.abort", &json!({ "sessionId": self.session }), |_, _| {});
                 }
+                _ => {}
+            },
+            Heard::LeaveWanted { request } => {
+                // Tools are not asked about; whether it may be used at all is decided besides.
+                let leave = json!({ "kind": "approve-once" });
+                let session = &self.session;
+                let params = json!({ "sessionId": session, "requestId": request, "result": leave });
+                let method = "session.permissions.handlePendingPermissionRequest";
+                self.call(method, &params, |_, _| {});
             }
             Heard::Asked { request, questions } => self.ask(Open::tool(request, questions)),
             Heard::Taken => {
@@ -408,6 +450,18 @@ impl Talk {
     }
 
     fn tell(&mut self, event: TurnEvent) {
+        if let (Some(turn), TurnEvent::Typed { .. } | TurnEvent::Thought { .. }) =
+            (&mut self.turn, &event)
+        {
+            turn.is_typing = true;
+        }
+        if self.turn.is_none()
+            && self.summary.is_none()
+            && matches!(event, TurnEvent::Reported(Report::Spent(_)))
+        {
+            self.owed.push(event);
+            return;
+        }
         if let (Some(summary), TurnEvent::Reported(Report::Spent(usage))) =
             (&mut self.summary, &event)
         {
@@ -449,7 +503,7 @@ fn todos(told: &Value) -> Vec<Todo> {
 }
 
 fn is_unknown(error: &BackendError) -> bool {
-    matches!(error, BackendError::Rejected { message, .. } if message.contains("not found"))
+    matches!(error, BackendError::Rejected { message, .. } if message.contains("Session not found"))
 }
 
 fn gone(session: &str) -> BackendError {

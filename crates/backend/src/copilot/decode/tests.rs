@@ -135,6 +135,64 @@ fn a_text_that_came_whole_is_typed_once() {
     assert_eq!(typed(&decoder.event(&message)), 1);
 }
 
+/// An answer with thoughts in between comes in parts, whose pieces all came before.
+#[test]
+fn an_answer_in_parts_is_one_text() {
+    let mut decoder = Decoder::default();
+    let piece = made("assistant.message_delta", &json!({ "deltaContent": "One. Two." }));
+    let part = |text: &str, place: u64| {
+        let about =
+            json!({ "content": text, "toolRequests": [], "chunkIndex": place, "chunkCount": 2 });
+        made("assistant.message", &about)
+    };
+    let idle = made("session.idle", &json!({}));
+    let heard: Vec<Heard> = [piece, part("One. ", 0), part("Two.", 1), idle.clone()]
+        .iter()
+        .flat_map(|event| decoder.event(event))
+        .collect();
+    let typed = heard.iter().filter(|it| matches!(it, Heard::Event(TurnEvent::Typed { .. })));
+    assert_eq!(typed.count(), 1, "{heard:?}");
+    assert_eq!(stops(&heard), [&Stop::Done { text: "One. Two.".to_owned() }]);
+    // The next answer of the same turn takes its place.
+    let mut decoder = Decoder::default();
+    let whole = made("assistant.message", &json!({ "content": "Three.", "toolRequests": [] }));
+    let heard: Vec<Heard> = [part("One. ", 0), part("Two.", 1), whole, idle]
+        .iter()
+        .flat_map(|event| decoder.event(event))
+        .collect();
+    assert_eq!(stops(&heard), [&Stop::Done { text: "Three.".to_owned() }]);
+}
+
+/// A refusal is one by the provider's word, not by the agent's words.
+#[test]
+fn what_is_said_about_refusals_is_none() {
+    for (is_refused, code) in [(false, ""), (true, "refused")] {
+        let mut decoder = Decoder::default();
+        let about = json!({ "inputTokens": 1, "contentFilterTriggered": is_refused });
+        let words =
+            json!({ "content": "No longer blocked by content filtering.", "toolRequests": [] });
+        let events =
+            [("assistant.usage", about), ("assistant.message", words), ("session.idle", json!({}))];
+        let events = events.map(|(kind, about)| made(kind, &about));
+        let heard: Vec<Heard> = events.iter().flat_map(|event| decoder.event(event)).collect();
+        assert_eq!(codes(&stops(&heard)), [code]);
+    }
+}
+
+/// A call that failed while a helper was at work is got over by the answer after it.
+#[test]
+fn an_answer_after_an_error_counts() {
+    let mut decoder = Decoder::default();
+    let events = [
+        ("session.error", json!({ "errorType": "query", "message": "no", "statusCode": 500 })),
+        ("assistant.message", json!({ "content": "Yes.", "toolRequests": [] })),
+        ("session.idle", json!({})),
+    ];
+    let events = events.map(|(kind, about)| made(kind, &about));
+    let heard: Vec<Heard> = events.iter().flat_map(|event| decoder.event(event)).collect();
+    assert_eq!(stops(&heard), [&Stop::Done { text: "Yes.".to_owned() }]);
+}
+
 /// The one who pays is told, whether the summary is of use or not.
 #[test]
 fn a_summary_costs_something() {

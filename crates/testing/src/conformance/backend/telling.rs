@@ -117,8 +117,9 @@ pub async fn a_summary_takes_the_place_of_what_was_said(stage: &dyn Stage) {
     let sent = sent(stage, &last);
     let said = sent.said();
     assert!(said.contains(Scenario::SUMMARY), "{said}");
-    // A program may keep what the user said; what the model said is in the summary.
-    assert!(!sent.whole().contains(Scenario::TEXT), "{}", sent.whole());
+    // A program may keep what the user said, or the last answer; not all of them.
+    let answers = sent.whole().matches(Scenario::TEXT).count();
+    assert!(answers < 3, "{answers} answers of 3: {}", sent.whole());
 }
 
 /// A turn costs what it costs, whatever was spent before it and whoever counts.

@@ -3,16 +3,14 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
-use atomic_backend::copilot::{CopilotBackend, CopilotConfig};
-use atomic_backend::guard::Guard;
 use atomic_backend::{Backend as _, Inherit, OpenRequest};
 use atomic_testing::agents::{COPILOT, CopilotHome, program};
-use atomic_testing::conformance::backend::{self, Sent, exchange, in_time};
+use atomic_testing::conformance::backend::{Sent, exchange, in_time, request};
 use atomic_testing::model::{ModelServer, Reply, Script, Turn};
 use serde_json::{Value, json};
 
+use super::copilot::{WINDOW, backend};
 use super::stand::{text, until};
 
 fn write(path: &Path, text: &str) {
@@ -95,13 +93,7 @@ async fn settings_are_taken_over_as_asked_for() {
     let traps = Traps(ran.path());
     set_up(home.path(), project, &traps);
     let model = ModelServer::start(script(project)).unwrap();
-    let config = CopilotConfig {
-        program: program("copilot", COPILOT),
-        retry_window: Duration::from_secs(3),
-        env: home.env(&model.url()),
-    };
-    let guard = Guard::new(env!("CARGO_BIN_EXE_guard-host").into());
-    let copilot = CopilotBackend::new(config, guard);
+    let copilot = backend(program("copilot", COPILOT), WINDOW, home.env(&model.url()));
 
     let hooks = |whose: &str| ["start", "prompt", "tool"].map(|when| format!("{whose}-{when}"));
     let of_project = [hooks("project"), hooks("project-settings")]
@@ -116,11 +108,8 @@ async fn settings_are_taken_over_as_asked_for() {
         (Inherit::All, of_project.chain(of_user).collect(), [true, true]),
     ] {
         // Nobody's own prompt: what the program says by itself is where rules are told.
-        let request = OpenRequest {
-            inherit,
-            system_prompt: String::new(),
-            ..backend::request(project, None)
-        };
+        let request =
+            OpenRequest { inherit, system_prompt: String::new(), ..request(project, None) };
         let conversation = in_time("opening", copilot.open(request)).await.unwrap();
         let prompt = format!("inherit {inherit:?}");
         assert_eq!(text(exchange(conversation.as_ref(), &prompt).await.1), "Yes.");
@@ -141,5 +130,26 @@ async fn settings_are_taken_over_as_asked_for() {
             fs::remove_file(ran.path().join(trap)).unwrap();
         }
     }
+    in_time("ending", copilot.end_resting()).await;
+}
+
+/// A hook of a project that wants somebody to be asked holds nothing up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hook_that_asks_holds_nothing_up() {
+    let (home, folder) = (CopilotHome::default(), tempfile::tempdir().unwrap());
+    let project = folder.path();
+    let asks = json!({ "permissionDecision": "ask" }).to_string();
+    let hook = json!([{ "type": "command", "bash": format!("echo '{asks}'") }]);
+    let hooks = json!({ "version": 1, "hooks": { "preToolUse": hook } });
+    write(&project.join(".github/hooks/it.json"), &hooks.to_string());
+    let run = json!({ "command": "touch made", "description": "as asked" });
+    let turn = Turn::default().reply(Reply::call("bash", run)).reply(Reply::say("Yes."));
+    let model = ModelServer::start(Script::new().with(turn)).unwrap();
+    let copilot = backend(program("copilot", COPILOT), WINDOW, home.env(&model.url()));
+    let request = OpenRequest { inherit: Inherit::Project, ..request(project, None) };
+    let conversation = in_time("opening", copilot.open(request)).await.unwrap();
+    assert_eq!(text(exchange(conversation.as_ref(), "go").await.1), "Yes.");
+    assert!(project.join("made").exists());
+    in_time("closing", conversation.close()).await;
     in_time("ending", copilot.end_resting()).await;
 }
