@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use atomic_event::{StepError, Stop};
+use atomic_event::Stop;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::copilot::{ID, misused, rpc};
 use crate::outlet::told_end;
 
 /// How long an interrupted turn may take to end by itself.
-const INTERRUPTED: Duration = Duration::from_secs(2);
+pub(super) const INTERRUPTED: Duration = Duration::from_secs(2);
 
 impl Talk {
     /// Interrupts the turn; it has a moment to end by itself.
@@ -28,16 +28,6 @@ impl Talk {
         turn.questions.clear();
         self.talker.presence.stops();
         self.stop_it();
-    }
-
-    /// Lets the program make no summary; it has a moment to say that it does not.
-    fn give_up_summary(&mut self, why: StepError) {
-        let Some(summary) = self.summary.as_mut().filter(|it| it.given_up.is_none()) else {
-            return;
-        };
-        summary.given_up = Some((Instant::now() + INTERRUPTED, why));
-        let params = json!({ "sessionId": self.session });
-        self.call("session.history.abortManualCompaction", &params, |_, _| {});
     }
 
     /// Tells the program to stop, and ends what its shells are running.
@@ -63,25 +53,9 @@ impl Talk {
         }
     }
 
-    async fn summary_time_up(&mut self) {
-        let Some(mut summary) = self.summary.take() else { return };
-        match (summary.given_up.take(), summary.trouble.take()) {
-            (Some((_, why)), _) => {
-                let _ = summary.reply.send(Err(why));
-                self.give_up().await;
-            }
-            (None, trouble) => {
-                self.summary = Some(summary);
-                if let Some((_, trouble)) = trouble {
-                    self.give_up_summary(trouble.into_error(ID));
-                }
-            }
-        }
-    }
-
     /// The program does not stop. The session is left, and continued when it is needed; if the
     /// program does not answer at all, it is ended, and others on it are no worse off than they were.
-    async fn give_up(&mut self) {
+    pub(super) async fn give_up(&mut self) {
         self.finish(Stop::Interrupted);
         let Some(server) = self.server.take() else { return };
         self.part(&server, true).await;

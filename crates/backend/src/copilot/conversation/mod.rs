@@ -2,10 +2,11 @@
 
 mod ending;
 mod questions;
+mod summary;
 
 use std::sync::Arc;
 
-use atomic_event::{BackendId, ConversationId, Report, StepError, Stop, Todo, TurnEvent, Usage};
+use atomic_event::{BackendId, ConversationId, Report, StepError, Stop, Todo, TurnEvent};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
@@ -19,6 +20,7 @@ use crate::serving::{Held, Lease, Presence, Wish};
 use crate::trouble::Trouble;
 use crate::{BackendError, OpenRequest, Turn};
 use questions::Open;
+use summary::Summary;
 
 /// The task that talks.
 pub(super) struct Talk {
@@ -61,42 +63,11 @@ struct CurrentTurn {
     is_typing: bool,
 }
 
-/// A summary that is wanted.
-struct Summary {
-    reply: oneshot::Sender<Result<Option<Usage>, StepError>>,
-    spent: Option<Usage>,
-    /// One that was given up may come to its end later.
-    number: u64,
-    /// Why the model did not answer last, and for how long the program may try again.
-    trouble: Option<(Instant, Trouble)>,
-    /// By when it has to end, and what to report, when it is not wanted any more.
-    given_up: Option<(Instant, StepError)>,
-}
-
 impl CurrentTurn {
     /// By when something has to be done about it.
     fn deadline(&self) -> Option<Instant> {
         let trouble = self.trouble.as_ref().filter(|_| !self.is_typing);
         self.interrupted.or(trouble.map(|(until, _)| *until))
-    }
-}
-
-impl Summary {
-    /// By when something has to be done about it.
-    fn deadline(&self) -> Option<Instant> {
-        let given_up = self.given_up.as_ref().map(|(until, _)| *until);
-        given_up.or(self.trouble.as_ref().map(|(until, _)| *until))
-    }
-
-    /// The program has made it, or has not.
-    fn end(self, made: Result<(), BackendError>) {
-        let made = made.map_err(|error| match (error, self.given_up, self.trouble) {
-            (_, Some((_, why)), _) => why,
-            // What the program says does not tell one trouble from another.
-            (BackendError::Rejected { .. }, None, Some((_, why))) => why.into_error(ID),
-            (error, None, _) => error.into(),
-        });
-        let _ = self.reply.send(made.map(|()| self.spent));
     }
 }
 
@@ -332,34 +303,6 @@ impl Talk {
         server.rpc.call("session.model.switchTo", &params, Some(PATIENCE)).await?;
         self.model = Some(model);
         Ok(())
-    }
-
-    /// Lets the program summarise the conversation.
-    async fn compact(&mut self, reply: oneshot::Sender<Result<Option<Usage>, StepError>>) {
-        let ready = if self.is_busy() {
-            Err(misused("a turn is under way; wait for its end"))
-        } else {
-            self.awake().await
-        };
-        if let Err(error) = ready {
-            let _ = reply.send(Err(error.into()));
-            return;
-        }
-        self.decoder.begin_turn();
-        self.summaries += 1;
-        let number = self.summaries;
-        self.summary = Some(Summary { reply, spent: None, number, trouble: None, given_up: None });
-        let params = json!({ "sessionId": self.session });
-        self.call("session.history.compact", &params, move |talker, made| {
-            let made = made.and_then(|made| match made.get("success").and_then(Value::as_bool) {
-                Some(false) => Err(BackendError::Rejected {
-                    backend: BackendId::from(ID),
-                    message: "the conversation could not be summarised".to_owned(),
-                }),
-                _ => Ok(()),
-            });
-            talker.tell(News::Summarised { number, made });
-        });
     }
 
     async fn hear(&mut self, news: News) {
