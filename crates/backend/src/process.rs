@@ -1,6 +1,6 @@
 //! One running program: lines in, lines out.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::guard::{Guard, Guarded, Job};
+use crate::serving::lock;
 
 /// How many lines may wait for us.
 const LINES: usize = 64;
@@ -139,7 +140,8 @@ async fn read_lines(stdout: ChildStdout, lines: mpsc::Sender<String>) {
     }
 }
 
-async fn read_complaint(mut stderr: ChildStderr, complaint: Arc<Mutex<String>>) {
+/// Keeps the end of what a program complains of.
+pub(crate) async fn read_complaint(mut stderr: ChildStderr, complaint: Arc<Mutex<String>>) {
     let mut chunk = [0; 4096];
     while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
         let mut text = lock(&complaint);
@@ -148,8 +150,4 @@ async fn read_complaint(mut stderr: ChildStderr, complaint: Arc<Mutex<String>>) 
         let start = text.ceil_char_boundary(surplus);
         text.drain(..start);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

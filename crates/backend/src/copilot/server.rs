@@ -9,8 +9,7 @@ use std::time::Duration;
 use atomic_event::BackendId;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::process::ChildStderr;
+use tokio::io::AsyncRead;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -18,9 +17,10 @@ use super::home::native;
 use super::rpc::{Incoming, Reader, Rpc, exited};
 use super::talker::{News, Talker};
 use super::wire::{Message, Notice};
-use super::{CopilotConfig, ID, OLDEST, PROTOCOL, misused};
+use super::{CopilotConfig, ID, OLDEST, PROTOCOL};
 use crate::BackendError;
 use crate::guard::{Guard, Guarded, Job};
+use crate::process::read_complaint;
 use crate::serving::{Lifeline, Lives, Roster, lock};
 use crate::version::Version;
 use crate::words::shorten;
@@ -33,9 +33,6 @@ const LAST_WORDS: Duration = Duration::from_millis(600);
 
 /// How long it may say nothing before it is asked, and then to answer that.
 const QUIET: Duration = Duration::from_secs(30);
-
-/// The end of its error output is enough to know why it ended.
-const COMPLAINT: usize = 2_000;
 
 /// A program that runs, or did.
 #[derive(Debug)]
@@ -116,10 +113,7 @@ impl Server {
         session: &str,
         talker: &Arc<Talker>,
     ) -> Result<(), BackendError> {
-        if self.talkers.enter(session, talker).await {
-            return Ok(());
-        }
-        Err(misused(&format!("the conversation {session} is open already")))
+        self.talkers.enter(session, talker, ID).await
     }
 
     pub(super) fn leave(&self, session: &str) {
@@ -282,17 +276,6 @@ async fn ended(mut guarded: Guarded, complaint: &Mutex<String>) -> BackendError 
         return exited(&status);
     }
     exited(&format!("{status}: {}", shorten(&complaint)))
-}
-
-async fn read_complaint(mut stderr: ChildStderr, complaint: Arc<Mutex<String>>) {
-    let mut chunk = [0; 4096];
-    while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
-        let mut text = lock(&complaint);
-        text.push_str(&String::from_utf8_lossy(&chunk[..read]));
-        let surplus = text.len().saturating_sub(COMPLAINT);
-        let start = text.ceil_char_boundary(surplus);
-        text.drain(..start);
-    }
 }
 
 #[cfg(test)]

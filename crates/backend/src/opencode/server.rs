@@ -25,7 +25,7 @@ use super::ready::{AGAIN, ASKING, Unready, ready, why_not_ready};
 use super::settings::Places;
 use super::talker::{News, Talker};
 use super::wire::{Envelope, Event, Session};
-use super::{ID, OpenCodeConfig, gate, misused};
+use super::{ID, OpenCodeConfig, gate};
 use crate::BackendError;
 use crate::guard::{Guard, Job};
 use crate::process::{Exit, Process};
@@ -169,10 +169,7 @@ impl Server {
         session: &str,
         talker: &Arc<Talker>,
     ) -> Result<(), BackendError> {
-        if self.talkers.enter(session, talker).await {
-            return Ok(());
-        }
-        Err(misused(&format!("the conversation {session} is open already")))
+        self.talkers.enter(session, talker, ID).await
     }
 
     /// Whether it is this one who talks in a session.

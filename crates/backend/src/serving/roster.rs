@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use atomic_event::BackendId;
 use tokio::sync::Notify;
 
 use super::lock;
 use super::presence::Presence;
+use crate::BackendError;
 
 /// Who talks in which session. One at a time: two would hear each other's turns.
 #[derive(Debug)]
@@ -28,20 +30,31 @@ impl<T> Default for Roster<T> {
 }
 
 impl<T: Talks> Roster<T> {
-    /// Lets somebody talk in a session; says whether nobody else does. One who is about to leave is
-    /// waited for.
-    pub(crate) async fn enter(&self, session: &str, talker: &Arc<T>) -> bool {
+    /// Lets somebody talk in a session of this backend, which nobody else may do at the same time. One
+    /// who is about to leave is waited for.
+    pub(crate) async fn enter(
+        &self,
+        session: &str,
+        talker: &Arc<T>,
+        backend: &str,
+    ) -> Result<(), BackendError> {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
+            // Listening begins before the look, so that no change is missed between the two.
             changed.as_mut().enable();
             {
                 let mut talkers = lock(&self.talkers);
                 match talkers.get(session) {
                     None => {
                         talkers.insert(session.to_owned(), Arc::clone(talker));
-                        return true;
+                        return Ok(());
                     }
-                    Some(other) if !other.presence().is_leaving() => return false,
+                    Some(other) if !other.presence().is_leaving() => {
+                        return Err(BackendError::Misused {
+                            backend: BackendId::from(backend),
+                            problem: format!("the conversation {session} is open already"),
+                        });
+                    }
                     Some(_) => {}
                 }
             }
