@@ -32,8 +32,18 @@ pub(super) const TEST_ONLY: &str = "testing";
 pub(super) const EMPTY_NAMES: &[&str] =
     &["core", "common", "types", "utils", "helpers", "manager", "misc"];
 
-const ALL: &[&str] =
-    &["graph", "event", "registry", "workflow", "backend", "session", "runner", "tui", "cli"];
+const ALL: &[&str] = &[
+    "graph",
+    "event",
+    "registry",
+    "typescript",
+    "workflow",
+    "backend",
+    "session",
+    "runner",
+    "tui",
+    "cli",
+];
 const ACTING: &[&str] = &["std::fs", "std::net", "std::process", "std::env", "std::thread"];
 // A process may know its own number without starting another.
 const STARTING_AND_NETWORK: &[&str] = &["std::process::Command", "std::net"];
@@ -82,8 +92,16 @@ pub(super) const RULES: &[Rule] = &[
         not_std: ACTING,
     },
     Rule {
+        name: "typescript",
+        knows: &[],
+        must_not: "know workflows, sessions or agents, start processes, use the network, nor \
+                   write files",
+        packages: Packages::AllBut(&["tokio", "rustix", "crossterm", "ratatui", "anyhow"]),
+        not_std: STARTING_AND_NETWORK,
+    },
+    Rule {
         name: "workflow",
-        knows: &["derive", "graph", "event"],
+        knows: &["derive", "graph", "event", "typescript"],
         must_not: "start processes, know backends, nor touch the terminal",
         packages: Packages::AllBut(&["tokio", "rustix", "crossterm", "ratatui", "anyhow"]),
         not_std: STARTING_AND_NETWORK,
@@ -104,7 +122,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "runner",
-        knows: &["graph", "event", "registry", "workflow", "backend", "session"],
+        knows: &["graph", "event", "registry", "typescript", "workflow", "backend", "session"],
         must_not: "draw, nor parse arguments",
         packages: Packages::AllBut(&["crossterm", "ratatui", "anyhow"]),
         not_std: &[],
@@ -118,7 +136,17 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "cli",
-        knows: &["graph", "event", "registry", "workflow", "backend", "session", "runner", "tui"],
+        knows: &[
+            "graph",
+            "event",
+            "registry",
+            "typescript",
+            "workflow",
+            "backend",
+            "session",
+            "runner",
+            "tui",
+        ],
         must_not: "decide anything beyond parsing, wiring up and printing",
         packages: Packages::AllBut(&[]),
         not_std: &[],

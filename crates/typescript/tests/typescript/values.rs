@@ -1,0 +1,257 @@
+//! Functions, and what goes in and out of them.
+
+use std::sync::{Arc, Mutex};
+
+use atomic_typescript::{Arg, Options, TroubleKind, Worker};
+use serde_json::{Value, json};
+
+use crate::stage::{bundle, function, load, value, worker, worker_with};
+
+#[test]
+fn every_construct_of_the_language_runs() {
+    let files = [
+        ("ok.ts", include_str!("files/ok.ts")),
+        ("lib/types.ts", include_str!("files/types.ts")),
+        ("lib/defaults.json", "{\"limit\": 3, \"__proto__\": 1}"),
+    ];
+    let bundle = bundle(&files).unwrap();
+    let worker = Worker::start(&bundle, &Options::default());
+    let loaded = worker.load_exports().unwrap_or_else(|trouble| panic!("{trouble}"));
+    let result = worker.call(function(&loaded.descriptor, "check"), Vec::new()).unwrap();
+    insta::assert_snapshot!(serde_json::to_string_pretty(&sorted(result)).unwrap());
+}
+
+/// Whether objects keep their order is decided by whatever is built together with this crate.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.into_iter().map(|(key, value)| (key, sorted(value)));
+            fields.collect::<std::collections::BTreeMap<_, _>>().into_iter().collect()
+        }
+        Value::Array(items) => items.into_iter().map(sorted).collect(),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => other,
+    }
+}
+
+#[test]
+fn values_go_in_and_come_out() {
+    let worker = worker("export const same = (x: unknown) => x;");
+    let same = load(&worker, "same");
+    let given = json!({
+        "null": null, "yes": true, "whole": 3, "large": 4_294_967_296_u64, "part": 0.5,
+        "text": "ä→😀", "list": [1, [2, []], {}], "nested": {"a": {"b": {}}}, "__proto__": {"x": 1},
+    });
+    assert_eq!(worker.call(same, vec![value(given.clone())]).unwrap(), given);
+    let fields = vec![("a".to_owned(), value(json!([1]))), ("b".to_owned(), value(json!(2)))];
+    assert_eq!(worker.call(same, vec![Arg::Object(fields)]).unwrap(), json!({"a": [1], "b": 2}));
+}
+
+#[test]
+fn undefined_clears_a_field_and_is_dropped_below() {
+    let worker = worker("export const f = () => ({ a: undefined, b: { c: undefined, d: 1 } });");
+    let f = load(&worker, "f");
+    assert_eq!(worker.call(f, Vec::new()).unwrap(), json!({"a": null, "b": {"d": 1}}));
+}
+
+#[test]
+fn odd_values_become_what_they_mean() {
+    let worker = worker(
+        r#"export const f = () => ({
+             date: new Date(0), nan: NaN, cut: "😀".slice(0, 1), hole: [1, , 2],
+             error: Object.assign(new TypeError("no"), { code: "E" }),
+             own: new (class { x = 1; get y() { return 2; } })(), sym: Symbol("s"), minus: -0,
+             json: { toJSON: () => ({ is: "this" }) },
+           });"#,
+    );
+    let f = load(&worker, "f");
+    let expected = json!({
+        "date": "1970-01-01T00:00:00.000Z", "nan": null, "cut": "\u{fffd}", "hole": [1, null, 2],
+        "error": {"name": "TypeError", "message": "no", "code": "E"}, "own": {"x": 1},
+        "sym": null, "minus": 0, "json": {"is": "this"},
+    });
+    assert_eq!(worker.call(f, Vec::new()).unwrap(), expected);
+}
+
+#[test]
+fn values_that_are_no_values_are_refused_with_their_path() {
+    let cases = [
+        (
+            "({ a: [new Map()] })",
+            "a Map cannot be kept; use an object or a list (at the returned value.a[0])",
+        ),
+        ("new Set([1])", "a Set cannot be kept; use an object or a list (at the returned value)"),
+        (
+            "({ n: 10n })",
+            "a BigInt cannot be kept; use a number or a string (at the returned value.n)",
+        ),
+        (
+            "({ x: { p: Promise.resolve(1) } })",
+            "a Promise is not a value; is an `await` missing? (at the returned value.x.p)",
+        ),
+        ("({ f: () => 1 })", "a function cannot be kept (at the returned value.f)"),
+    ];
+    for (expression, expected) in cases {
+        let worker = worker(&format!("export const f = () => {expression};"));
+        let f = load(&worker, "f");
+        let trouble = worker.call(f, Vec::new()).unwrap_err();
+        assert_eq!(trouble.message, expected);
+        assert_eq!(trouble.kind, TroubleKind::Thrown);
+    }
+    let worker = worker("export const f = () => { const a: any = {}; a.a = a; return a; };");
+    let f = load(&worker, "f");
+    let trouble = worker.call(f, Vec::new()).unwrap_err();
+    assert!(
+        trouble.message.starts_with("a value is nested more than 128 deep, or contains itself")
+    );
+}
+
+#[test]
+fn functions_are_numbered_in_the_order_they_are_met() {
+    let text = r#"
+        const native: any = () => 1; native.__native = "concat"; native.__args = ["id"];
+        export const nodes = [{ id: "a", execute: () => 1 }, { id: "b", execute: () => 2, merge: native }];
+        export const random = Math.random(), id = crypto.randomUUID(), now = Date.now();
+    "#;
+    let options = Options { seed: 7, now: Some(1_000), ..Options::default() };
+    let described = || worker_with(text, &options).load_exports().unwrap().descriptor;
+    let first = described();
+    assert_eq!(first, described());
+    assert_eq!(first["nodes"][0]["execute"], json!({"$fn": 0}));
+    assert_eq!(first["nodes"][1]["merge"], json!({"$fn": 2, "native": "concat", "args": ["id"]}));
+    assert_eq!(first["now"], json!(1_000));
+    let other = Options { seed: 8, ..options.clone() };
+    let other = worker_with(text, &other).load_exports().unwrap().descriptor;
+    assert_ne!(first["random"], other["random"]);
+    assert_ne!(first["id"], other["id"]);
+}
+
+#[test]
+fn the_configuration_reaches_the_default_export() {
+    let worker = worker(
+        r#"import { graph, toolNode } from "@atomic/graph";
+           export default (config: { n: number }) =>
+             graph().start(toolNode({ id: "a", execute: () => ({ n: config.n * 2 }) })).end().compile();"#,
+    );
+    let loaded = worker.load(&json!({"n": 21})).unwrap_or_else(|trouble| panic!("{trouble}"));
+    let execute = function(&loaded.descriptor["nodes"][0], "execute");
+    assert_eq!(worker.call(execute, vec![value(json!({}))]).unwrap(), json!({"n": 42}));
+}
+
+#[test]
+fn nodes_know_where_they_were_made() {
+    let worker = worker(include_str!("files/places.ts"));
+    let loaded = worker.load_exports().unwrap();
+    let at = |key: &str| {
+        let at = &loaded.descriptor[key]["$at"];
+        assert_eq!(at[0], json!("/flows/main.ts"));
+        (at[1].as_u64(), at[2].as_u64())
+    };
+    assert_eq!(at("plain"), (Some(4), Some(22)));
+    // The engine itself would say where the last argument is.
+    assert_eq!(at("withCalls"), (Some(5), Some(26)));
+    assert_eq!(at("ofObject"), (Some(11), Some(4)));
+    assert_eq!(at("made"), (Some(13), Some(30)));
+}
+
+#[test]
+fn what_settles_without_waiting_may_be_a_promise() {
+    let worker = worker(
+        "export const f = async () => { await null; return 1; };\nexport const g = () => new Promise(() => {});",
+    );
+    let f = load(&worker, "f");
+    assert_eq!(worker.call(f, Vec::new()).unwrap(), json!(1));
+    let trouble = worker.call(f + 1, Vec::new()).unwrap_err();
+    assert_eq!(trouble.kind, TroubleKind::Pending);
+}
+
+#[test]
+fn errors_have_the_places_of_the_file() {
+    let text = include_str!("files/throws.ts");
+    let worker = worker(text);
+    let f = load(&worker, "outer");
+    let trouble = worker.call(f, Vec::new()).unwrap_err();
+    insta::assert_snapshot!(trouble);
+    let later = load(&worker, "later");
+    insta::assert_snapshot!(worker.call(later, Vec::new()).unwrap_err());
+    let plain = load(&worker, "plain");
+    insta::assert_snapshot!(worker.call(plain, Vec::new()).unwrap_err());
+}
+
+#[test]
+fn an_error_may_say_where_it_is_itself() {
+    let worker = worker(
+        "const fail = (at: unknown) => { throw Object.assign(new Error(\"no\"), { $at: at }); };\nexport const f = () => fail([\"/flows/main.ts\", 2, 7]);\nexport const g = () => fail([\"/flows/main.ts\", 0, 0]);\nexport const h = () => fail([\"/elsewhere.ts\", 4294967295, 4294967295]);\nexport const i = () => fail({ x: 1 });",
+    );
+    let f = load(&worker, "f");
+    let trouble = worker.call(f, Vec::new()).unwrap_err();
+    assert_eq!(trouble.at().map(ToString::to_string).as_deref(), Some("/flows/main.ts:2:7"));
+    for (n, line) in [(1, 0), (2, u32::MAX), (3, 1)] {
+        let trouble = worker.call(f + n, Vec::new()).unwrap_err();
+        assert_eq!((&*trouble.message, trouble.at().map(|at| at.line)), ("no", Some(line)));
+    }
+}
+
+#[test]
+fn an_unhandled_rejection_fails_the_call() {
+    let worker = worker(
+        "export const f = () => { Promise.reject(new Error(\"lost\")); return 1; };\nexport const g = () => { Promise.reject(new Error(\"kept\")).catch(() => {}); return 2; };\nexport const h = () => { queueMicrotask(() => { throw new Error(\"job\"); }); return 3; };",
+    );
+    let f = load(&worker, "f");
+    assert_eq!(worker.call(f, Vec::new()).unwrap_err().message, "lost");
+    assert_eq!(worker.call(f + 1, Vec::new()).unwrap(), json!(2));
+    assert_eq!(worker.call(f + 2, Vec::new()).unwrap_err().message, "job");
+}
+
+#[test]
+fn loading_is_only_for_describing() {
+    let cases = [
+        (
+            "import { shell } from \"atomic/host\"; await shell(\"ls\");",
+            "`shell` is not possible here",
+        ),
+        ("setTimeout(() => {}, 1);", "there are no timers here"),
+        ("await new Promise(() => {});", "the file waits at its top"),
+        ("throw new RangeError(\"boom\");", "boom"),
+        ("Promise.reject(new Error(\"nobody\"));", "nobody"),
+    ];
+    for (text, expected) in cases {
+        let trouble = worker(text).load_exports().unwrap_err();
+        assert!(trouble.message.starts_with(expected), "{trouble}");
+        assert_eq!(trouble.into_fault(std::path::Path::new("/flows/main.ts")).code, "ATM713");
+    }
+    let trouble = worker("export const x = { m: new Map() };").load_exports().unwrap_err();
+    assert_eq!(trouble.code.as_deref(), Some("ATM716"));
+}
+
+#[test]
+fn what_is_said_outside_of_steps_is_heard() {
+    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
+    let hears = Arc::clone(&heard);
+    let log: atomic_typescript::Log =
+        Arc::new(move |level, text| hears.lock().unwrap().push(format!("{level} {text}")));
+    let options = Options { log: Some(log), ..Options::default() };
+    let text = "console.log(\"loading\", { a: [1, \"x\"], m: new Map([[\"k\", 1]]) });\nexport const f = () => console.warn(\"called\");";
+    let worker = worker_with(text, &options);
+    let f = load(&worker, "f");
+    worker.call(f, Vec::new()).unwrap();
+    let expected = ["info loading { a: [1, \"x\"], m: Map(1) { k: 1 } }", "warn called"];
+    assert_eq!(*heard.lock().unwrap(), expected);
+}
+
+#[test]
+fn the_usual_globals_are_there() {
+    let worker = worker(include_str!("files/globals.ts"));
+    let f = load(&worker, "check");
+    let result = worker.call(f, Vec::new()).unwrap_or_else(|trouble| panic!("{trouble}"));
+    insta::assert_snapshot!(serde_json::to_string_pretty(&sorted(result)).unwrap());
+}
+
+#[test]
+fn five_thousand_calls() {
+    let worker = worker("let n = 0; export const f = (s: { x: number }) => (n += s.x);");
+    let f = load(&worker, "f");
+    let arg = value(json!({"x": 2}));
+    for n in 1..=5_000 {
+        assert_eq!(worker.call(f, vec![arg.clone()]).unwrap(), json!(2 * n));
+    }
+}
