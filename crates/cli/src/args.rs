@@ -1,11 +1,15 @@
 //! What can be typed.
 
+mod author;
+
 use std::path::PathBuf;
 
 use atomic_registry::settings::Scope;
 use atomic_runner::StreamMode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde_json::Value;
+
+pub(crate) use author::{Form, New, NewArgs, NewWorkflowArgs, TestArgs, TrustArgs};
 
 use crate::settings::{PlaceArgs, SettingsArgs, StartArgs};
 
@@ -60,6 +64,12 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Make the folders and the settings of a project
     Init,
+    /// Make something new: a workflow
+    New(NewArgs),
+    /// Say which folders may run what is in them: workflows, hooks, MCP servers
+    Trust(TrustArgs),
+    /// Run workflows on scripted agents, in folders of their own, and say whether they do as expected
+    Test(TestArgs),
     /// Run a workflow
     Run(RunArgs),
     /// Continue a session that was paused, is waiting, was interrupted or has failed
@@ -158,6 +168,10 @@ pub(crate) struct CheckArgs {
     /// What to check: files or names [default: everything there is]
     #[arg(value_name = "FILE|NAME")]
     pub(crate) what: Vec<String>,
+    /// Run the code of workflow files, which is how their graphs are found, although nobody has
+    /// trusted it
+    #[arg(long)]
+    pub(crate) trust: bool,
 }
 
 /// Arguments of `list`.
@@ -220,6 +234,10 @@ pub(crate) struct GraphArgs {
     /// File to write to [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Run the code of a workflow file, which is how its graph is found, although nobody has
+    /// trusted it
+    #[arg(long)]
+    pub(crate) trust: bool,
 }
 
 /// How to draw a graph.
@@ -274,6 +292,9 @@ pub(crate) struct ResumeArgs {
     pub(crate) session: String,
     /// Something to tell every agent started from now on
     pub(crate) instruction: Option<String>,
+    /// Go on with the workflow as it is now, and not as it was when the session began
+    #[arg(long)]
+    pub(crate) upgrade: bool,
     #[command(flatten)]
     pub(crate) settings: SettingsArgs,
     #[command(flatten)]

@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use atomic_graph::check::{Known, nearest};
+use atomic_registry::settings::TRUST;
 use atomic_registry::{Folders, Kind, Model, Names, Provider, Registry, Severity, instead_of};
 use atomic_workflow::Workflow;
-use atomic_workflow::descriptor::{self, Document, Library as _};
+use atomic_workflow::descriptor::{self, Fault, Library as _};
 
 use crate::failure::Failure;
-use crate::load::{Loaded, judge, judge_ready, source};
-use crate::shelf::{Shelf, built_in};
+use crate::gate::Leave;
+use crate::load::{Loaded, faulty, judge, judge_ready};
+use crate::shelf::{Shelf, built_in, is_workflow, text_of};
 use crate::{home, paint};
 
 /// Everything that can be named in a project.
@@ -39,6 +41,16 @@ impl Catalog {
             shelf: Shelf::of(project),
             known: OnceLock::new(),
         }
+    }
+
+    /// Says what to do about code that nobody has trusted: it is run where the user says so here,
+    /// or in general.
+    pub(crate) fn set_leave(&mut self, is_given: bool, otherwise: Leave) {
+        let files = crate::settings::files(&self.project);
+        // What is wrong with settings is told elsewhere.
+        let values = atomic_registry::settings::read(&files, std::env::vars_os()).values;
+        let is_given = is_given || values.switch(&TRUST).unwrap_or(false);
+        self.shelf.gate.leave = if is_given { Leave::Given } else { otherwise };
     }
 
     /// All names, and what each of them means.
@@ -81,7 +93,7 @@ impl Catalog {
         let name = self.shelf.meant(bare);
         let text = if text != bare && self.shelf.is_name(name) { name } else { text };
         let path = Path::new(text);
-        let is_file = text.contains('/') || path.extension().is_some_and(|ending| ending == "json");
+        let is_file = text.contains('/') || is_workflow(path);
         match self.shelf.file(name).filter(|_| !is_file) {
             _ if is_file => self.read(path),
             // A name first: a file that happens to be called `ralph` is not in its way.
@@ -97,13 +109,27 @@ impl Catalog {
     /// The workflow that is meant, when it is sound.
     pub(crate) fn workflow(&self, text: &str) -> Result<Workflow, Failure> {
         let loaded = self.load(text)?;
-        loaded.workflow.ok_or_else(|| Failure::Failed(loaded.errors.join("\n")))
+        loaded.sound()
+    }
+
+    /// Refuses a workflow whose documents nobody has trusted.
+    pub(crate) fn admit_documents(&self, workflow: &Workflow) -> Result<(), Failure> {
+        let told = |faults: Vec<Fault>| {
+            faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+        };
+        self.shelf.gate.admit_documents(workflow).map_err(|faults| Failure::Failed(told(faults)))
     }
 
     /// Loads the workflow in a file.
     pub(crate) fn read(&self, path: &Path) -> Result<Loaded, Failure> {
-        let draft = descriptor::read(&Document::plain(source(path)?), &self.shelf);
-        Ok(judge(draft, self.known()))
+        text_of(path).map_err(|error| {
+            Failure::Failed(format!("{}: the workflow cannot be read: {error}", path.display()))
+        })?;
+        let document = match self.shelf.open(path) {
+            Ok(document) => document,
+            Err(faults) => return Ok(faulty(&faults)),
+        };
+        Ok(judge(descriptor::read(&document, &self.shelf), self.known()))
     }
 
     fn not_found(&self, text: &str) -> String {

@@ -3,7 +3,9 @@
 mod args;
 mod catalog;
 mod commands;
+mod editor;
 mod failure;
+mod gate;
 mod home;
 mod load;
 mod paint;
@@ -14,6 +16,7 @@ mod show;
 mod stage;
 #[cfg(feature = "failpoints")]
 mod stand_in;
+mod trust;
 mod uses;
 
 use std::process::ExitCode;
@@ -33,6 +36,9 @@ fn main() -> ExitCode {
     let outcome = match command {
         Command::Demo(args) => commands::demo::demo(&args),
         Command::Init => commands::init::init(),
+        Command::New(args) => commands::new::new(&args),
+        Command::Trust(args) => commands::trust::trust(&args),
+        Command::Test(args) => commands::test::test(&args),
         Command::Run(args) => commands::run::run(&args),
         Command::Resume(args) => commands::resume::resume(&args),
         Command::Answer(args) => commands::answer::answer(&args),

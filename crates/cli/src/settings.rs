@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use atomic_registry::settings::{
-    BACKEND, CHECK, Files, INHERIT, Kind, MAX_ATTEMPTS, MAX_COST, MAX_ITERATIONS, MAX_LAUNCHES,
-    MAX_REVIEW_ROUNDS, MAX_TOKENS, MODEL, ON_QUESTION, Origin, Problem, RETRY_WINDOW, Reading,
-    SANDBOX, SCRIPT, SETTINGS, Setting, Sourced, TIMEOUT, TRUST, TURN_TIMEOUT, Value, Values,
-    WORKERS, read, read_variables,
+    BACKEND, CHECK, ENV_ALLOW, Files, INHERIT, Kind, MAX_ATTEMPTS, MAX_COST, MAX_ITERATIONS,
+    MAX_LAUNCHES, MAX_REVIEW_ROUNDS, MAX_TOKENS, MODEL, ON_QUESTION, Origin, Problem, RETRY_WINDOW,
+    Reading, SANDBOX, SCRIPT, SETTINGS, Setting, Sourced, TIMEOUT, TRUST, TURN_TIMEOUT, Value,
+    Values, WORKERS, read, read_variables,
 };
 use atomic_runner::{Inherit, OnQuestion, Settings};
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use crate::failure::Failure;
-use crate::{home, paint};
+use crate::{home, paint, trust};
 
 /// The flags of settings that a session keeps from its start on.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +57,7 @@ impl TypedValueParser for Parser {
 fn flag(setting: &'static Setting) -> Arg {
     let Setting { key, variable, flag, meaning, preset, kind, .. } = setting;
     let about = format!("{meaning} [default: {}]", preset.text());
-    let is_list = *kind == Kind::Commands;
+    let is_list = matches!(kind, Kind::Commands | Kind::Names);
     let mut arg = Arg::new(*key);
     if *kind == Kind::Switch {
         arg = arg.num_args(0..=1).require_equals(true).default_missing_value("true");
@@ -203,6 +203,12 @@ pub(crate) fn backend(values: &Values) -> Option<&str> {
     values.text(&BACKEND).or(by_script)
 }
 
+/// Whether what is in a project may run: as it was said for this time or in general, else as it was
+/// said about the folder.
+pub(crate) fn trusts(values: &Values, project: &Path) -> bool {
+    values.switch(&TRUST).unwrap_or_else(|| trust::is_trusted(project))
+}
+
 /// The model.
 pub(crate) fn model(values: &Values) -> Option<String> {
     values.text(&MODEL).map(str::to_owned)
@@ -220,6 +226,9 @@ pub(crate) fn apply(values: &Values, settings: &mut Settings, somebody: bool) {
     settings.workers = values.small_number(&WORKERS).unwrap_or(settings.workers);
     if let Some(commands) = values.list(&CHECK) {
         settings.checks = Some(commands.to_vec());
+    }
+    if let Some(names) = values.list(&ENV_ALLOW) {
+        settings.env_allow = names.to_vec();
     }
     settings.max_cost_usd = values.money(&MAX_COST).or(settings.max_cost_usd);
     settings.max_tokens = values.number(&MAX_TOKENS).or(settings.max_tokens);

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use atomic_registry::{Class, Named};
-use atomic_workflow::descriptor::{Document, Found, Library, called, is_callable};
+use atomic_workflow::descriptor::{Document, Fault, Found, Library, called, is_callable};
+use atomic_workflow::typescript::Authored;
 use atomic_workflow::{Source, Workflow, builtin};
 use serde_json::Value;
 
+use crate::gate::{Gate, Piece};
 use crate::home;
 
 /// Where the workflows of a project are.
@@ -26,6 +28,8 @@ pub(crate) struct Shelf {
     pub(crate) replaced: Vec<(PathBuf, String)>,
     /// Folders that cannot be read, and why.
     pub(crate) unreadable: Vec<(PathBuf, String)>,
+    /// Decides whether the code of a file may be run.
+    pub(crate) gate: Gate,
 }
 
 /// What a workflow says about itself.
@@ -43,7 +47,7 @@ struct Card {
 impl Shelf {
     /// The workflows that can be named in the project in this folder.
     pub(crate) fn of(project: &Path) -> Self {
-        let mut shelf = Self::default();
+        let mut shelf = Self { gate: Gate::new(project), ..Self::default() };
         for folder in folders(project) {
             for path in shelf.files_in(&folder) {
                 shelf.add(card_in(path));
@@ -160,9 +164,67 @@ pub(crate) fn text_of(path: &Path) -> std::io::Result<String> {
     std::fs::read_to_string(path)
 }
 
-/// What a workflow says about itself. What is wrong with the file is told when it is read.
+/// How the files of workflows end that are code.
+const CODE: [&str; 4] = ["ts", "mts", "js", "mjs"];
+
+/// Whether a file holds code, by its name.
+pub(crate) fn is_code(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    // `atomic.d.ts` and the like say what there is, and are nothing themselves.
+    let is_types = path.file_stem().is_some_and(|stem| stem.as_encoded_bytes().ends_with(b".d"));
+    ending.is_some_and(|ending| CODE.contains(&ending)) && !is_types
+}
+
+/// Whether a file may hold a workflow, by its name.
+pub(crate) fn is_workflow(path: &Path) -> bool {
+    is_code(path) || path.extension().is_some_and(|ending| ending == "json") && !is_script(path)
+}
+
+/// Whether a file is the script of a test, which lies beside the workflow it is for.
+fn is_script(path: &Path) -> bool {
+    path.file_stem().is_some_and(|stem| stem.as_encoded_bytes().ends_with(b".script"))
+}
+
+/// The files of a project's workflows that are code.
+pub(crate) fn code_in(project: &Path) -> Vec<PathBuf> {
+    let paths = Shelf::default().files_in(&project.join(FOLDER));
+    paths.into_iter().filter(|path| is_code(path)).collect()
+}
+
+/// The files beside them that have commands in them: workflows in JSON, and scripts for tests.
+pub(crate) fn documents_in(project: &Path) -> Vec<PathBuf> {
+    let paths = Shelf::default().files_in(&project.join(FOLDER)).into_iter();
+    let is_json = |path: &Path| path.extension().is_some_and(|ending| ending == "json");
+    paths.filter(|path| is_json(path) || is_script(path)).collect()
+}
+
+/// The folder that the imports of a file must not leave: the `.atomic` it is in, else its
+/// repository, else its own.
+pub(crate) fn root_of(path: &Path) -> PathBuf {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let own = path.parent().unwrap_or(&path);
+    let around = own.ancestors().find(|folder| folder.ends_with(".atomic"));
+    let around = around.or_else(|| own.ancestors().find(|folder| folder.join(".git").exists()));
+    around.unwrap_or(own).to_owned()
+}
+
+/// What a workflow says about itself. What is wrong with the file is told when it is read; nothing
+/// of it is run.
 fn card_in(path: PathBuf) -> Option<Card> {
-    path.extension().filter(|ending| *ending == "json")?;
+    if is_code(&path) {
+        let text = text_of(&path).unwrap_or_default();
+        let about = atomic_workflow::typescript::about(&path, &text);
+        return Some(Card {
+            name: called(about.name.as_deref(), &path),
+            aliases: about.aliases.into_iter().filter(|alias| is_callable(alias)).collect(),
+            description: about.description.unwrap_or_default().into(),
+            hint: about.argument_hint,
+            path: Some(path),
+        });
+    }
+    if !is_workflow(&path) {
+        return None;
+    }
     let text = text_of(&path).unwrap_or_default();
     let text = text.trim_start_matches('\u{feff}');
     let document: Value = serde_json::from_str(text).unwrap_or_default();
@@ -177,11 +239,29 @@ fn card_in(path: PathBuf) -> Option<Card> {
     })
 }
 
+impl Shelf {
+    /// The document in a file; of a file that is code, what the code says when it is run, if it
+    /// may be.
+    pub(crate) fn open(&self, path: &Path) -> Result<Document, Vec<Fault>> {
+        if is_code(path) {
+            let authored = Authored::read(path, &root_of(path))?;
+            self.gate.admit(Piece::of(&authored))?;
+            return authored.run();
+        }
+        let unreadable = |error: std::io::Error| {
+            vec![Fault::of_file(path, "ATM709", format!("it cannot be read: {error}"), "")]
+        };
+        Ok(Document::plain(Source::new(path, text_of(path).map_err(unreadable)?)))
+    }
+}
+
 impl Library for Shelf {
     fn find(&self, name: &str) -> Option<Found> {
         if let Some(path) = self.file(name) {
-            let text = text_of(path).ok()?;
-            return Some(Found::Document(Document::plain(Source::new(path, text))));
+            return Some(match self.open(path) {
+                Ok(document) => Found::Document(Box::new(document)),
+                Err(faults) => Found::Broken(faults),
+            });
         }
         built_in(self.meant(name)).map(|workflow| Found::Ready(Box::new(workflow)))
     }
@@ -195,12 +275,15 @@ impl Library for Shelf {
 
 /// The workflows inside the one of a session, as they were when it began. Built-in ones have no
 /// file.
-pub(crate) struct Kept<'s>(pub(crate) &'s BTreeMap<String, Source>);
+pub(crate) struct Kept<'s>(pub(crate) &'s BTreeMap<String, Source>, pub(crate) &'s Gate);
 
 impl Library for Kept<'_> {
     fn find(&self, name: &str) -> Option<Found> {
         if let Some(source) = self.0.get(name) {
-            return Some(Found::Document(Document::plain(source.clone())));
+            return Some(match crate::load::kept(source, self.1) {
+                Ok(document) => Found::Document(Box::new(document)),
+                Err(faults) => Found::Broken(faults),
+            });
         }
         builtin::find(name).ok().map(|workflow| Found::Ready(Box::new(workflow)))
     }

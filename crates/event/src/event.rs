@@ -254,6 +254,11 @@ pub struct Created {
     pub origin: Origin,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// Where a session comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Origin {
@@ -263,6 +268,9 @@ pub struct Origin {
     /// The file the workflow was read from, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
+    /// The version of the shape of the state that the workflow has.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub state_version: u64,
 }
 
 /// The file a workflow was read from.
@@ -275,12 +283,24 @@ pub struct Source {
     /// The files of all workflows inside it, by the names they are used by.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub uses: BTreeMap<String, Self>,
+    /// The texts of the files it imports.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub imports: BTreeMap<PathBuf, String>,
+    /// When its code was run, in milliseconds since 1970: what it describes may depend on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_at: Option<i64>,
 }
 
 impl Source {
     /// A file that uses no other.
     pub fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
-        Self { path: path.into(), text: text.into(), uses: BTreeMap::new() }
+        Self {
+            path: path.into(),
+            text: text.into(),
+            uses: BTreeMap::new(),
+            imports: BTreeMap::new(),
+            run_at: None,
+        }
     }
 }
 
@@ -319,6 +339,28 @@ pub struct Forked {
     pub up_to: u64,
 }
 
+/// A session goes on with another version of its workflow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Upgraded {
+    /// The compiled graph from here on.
+    pub graph: Value,
+    /// Its hash.
+    pub graph_hash: String,
+    /// The file the workflow is read from, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+    /// The version of the shape of the state before.
+    #[serde(default)]
+    pub from: u64,
+    /// The version of the shape of the state from here on.
+    #[serde(default)]
+    pub to: u64,
+    /// What becomes of the state of the run where its shape is another one: values by key, null
+    /// for those that go.
+    #[serde(default, skip_serializing_if = "Patch::is_empty")]
+    pub state: Patch,
+}
+
 /// A session was taken up again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Resumed {
@@ -330,6 +372,9 @@ pub struct Resumed {
     /// Whether a failed run was given another chance.
     #[serde(default)]
     pub revived: bool,
+    /// The other version of the workflow that the session runs from here on, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgraded: Option<Box<Upgraded>>,
 }
 
 /// A step is about to be carried out.
@@ -360,6 +405,9 @@ pub struct Started {
     /// Whether the lane's next agent starts a new conversation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub clears_context: bool,
+    /// The lane whose conversation it shares, where that is not the one of its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lane: Option<String>,
 }
 
 /// An answer to a question.

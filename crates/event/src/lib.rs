@@ -15,7 +15,7 @@ pub use atomic_graph::{How, Key, NodeId, Patch, StepError, StepId, StepResult};
 pub use envelope::{Envelope, FORMAT, UnreadableFact, journal_schema};
 pub use event::{
     Answered, Certified, Created, Delta, Ending, Event, Forked, Moment, Origin, Resumed, Source,
-    Started, Timer, Why,
+    Started, Timer, Upgraded, Why,
 };
 pub use id::{AgentName, BackendId, ConversationId, QuestionId, SessionId, WorkflowName};
 pub use intent::Intent;

@@ -112,6 +112,7 @@ impl Node {
             Kind::Parallel(parallel) => {
                 parallel.branches.iter().map(|b| (Some(&b.id), &b.graph)).collect()
             }
+            Kind::Script(script) => script.bodies.iter().map(|b| (Some(&b.id), &b.graph)).collect(),
         }
     }
 
@@ -124,6 +125,7 @@ impl Node {
             Kind::Parallel(parallel) => {
                 parallel.branches.iter_mut().map(|branch| &mut branch.graph).collect()
             }
+            Kind::Script(script) => script.bodies.iter_mut().map(|body| &mut body.graph).collect(),
         }
     }
 

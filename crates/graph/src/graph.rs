@@ -140,6 +140,8 @@ pub enum Kind {
     Each(Each),
     /// Several graphs at once.
     Parallel(Parallel),
+    /// A function that says, each time something it called has ended, what to call next.
+    Script(Script),
 }
 
 /// The model that means the one of the node or graph around.
@@ -192,6 +194,26 @@ pub struct Branch {
     pub id: NodeId,
     /// What it does.
     pub graph: Graph,
+}
+
+/// A function that calls graphs by name, one or several at a time, and goes on with what they
+/// return. It is asked again each time one of them has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Script {
+    /// Says what to call next, and when it is done.
+    pub advance: FunctionId,
+    /// What it can call.
+    pub bodies: Vec<Branch>,
+    /// How many calls it may make in all; one more fails with the code `ceiling`. Without one it
+    /// is [`Script::CALLS`], which only keeps it from running away: nobody has promised that so
+    /// many are meant, and so what it can cost counts as not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_calls: Option<Count>,
+}
+
+impl Script {
+    /// How many calls a script may make when nobody says otherwise.
+    pub const CALLS: u64 = 1000;
 }
 
 /// Which branches are waited for. The others are stopped, and what they changed is dropped.

@@ -22,10 +22,10 @@ mod state;
 pub use check::Problem;
 pub use graph::{
     Branch, Condition, Count, Each, Edge, Graph, Kind, Node, OnError, OnLost, Parallel, Ready,
-    Retry, Strategy,
+    Retry, Script, Strategy,
 };
 pub use id::{FunctionId, Key, NodeId, StepId};
-pub use machine::{Effect, Input, Machine, Misfit, Start};
+pub use machine::{Effect, Evaluation, Input, Issued, Machine, Misfit, Start};
 pub use outcome::{Goto, How, Patch, Signal, StepError, StepResult, code};
 pub use program::Program;
 pub use reduce::Reducer;

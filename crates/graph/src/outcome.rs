@@ -159,4 +159,8 @@ pub mod code {
     pub const WRONG_VALUE: &str = "wrong_value";
     /// A function of the workflow failed, or returned something of the wrong shape.
     pub const FUNCTION: &str = "function";
+    /// A script waits for something that never comes.
+    pub const STUCK: &str = "stuck";
+    /// A script that is run again does not do what it did before.
+    pub const DIVERGED: &str = "diverged";
 }

@@ -82,6 +82,13 @@ impl Plan {
         self.leaving[node as usize].iter().map(|edge| (*edge, &self.edges[*edge as usize]))
     }
 
+    /// The graphs inside its nodes: the node, the name of the branch, the graph's number.
+    pub(crate) fn inner(&self) -> impl Iterator<Item = (u32, &str, u32)> {
+        (0u32..).zip(&self.bodies).flat_map(|(node, bodies)| {
+            bodies.iter().map(move |(name, body)| (node, name.as_str(), *body))
+        })
+    }
+
     /// The graph that is run inside `node` under this name.
     pub(crate) fn body(&self, node: u32, name: &str) -> u32 {
         let bodies = &self.bodies[node as usize];

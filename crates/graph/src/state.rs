@@ -62,6 +62,21 @@ impl State {
         self.layers().find_map(|layer| layer.outputs.get(node))
     }
 
+    /// Everything visible, as values that are shared, and the outputs by node.
+    #[expect(clippy::type_complexity, reason = "two maps")]
+    pub fn shared(&self) -> (BTreeMap<&Key, Arc<Value>>, BTreeMap<&NodeId, Arc<Value>>) {
+        let (mut keys, mut outputs) = (BTreeMap::new(), BTreeMap::new());
+        for layer in self.layers() {
+            for (key, value) in &layer.keys {
+                keys.entry(key).or_insert_with(|| Arc::clone(value));
+            }
+            for (node, value) in &layer.outputs {
+                outputs.entry(node).or_insert_with(|| Arc::clone(value));
+            }
+        }
+        (keys, outputs)
+    }
+
     /// Everything visible, as one JSON object with the outputs under `outputs`.
     pub fn to_value(&self) -> Value {
         let mut keys = BTreeMap::new();

@@ -7,14 +7,16 @@ use atomic_backend::{Backend, ToolRules};
 use atomic_event::{
     AgentName, BackendId, Event, How, Question, Started, StepError, StepId, StepResult,
 };
-use atomic_graph::Start;
+use atomic_graph::{FunctionId, Start};
 use atomic_workflow::{
-    Action, AgentAction, ContextAction, ContextMonitor, Entry, Function, Text, render, render_shell,
+    Action, AgentAction, ContextAction, ContextMonitor, Entry, Function, Text, WorkCall, WorkFn,
+    render, render_shell,
 };
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::entities::Script;
-use crate::perform::{AgentJob, Job, Parse, Task};
+use crate::perform::{AgentJob, Job, Parse, Task, WorkJob};
 use crate::question::Asker;
 use crate::run::Run;
 use crate::settings::OnQuestion;
@@ -29,6 +31,8 @@ enum Begun {
     Over(Vec<Event>),
     /// It waits for an answer.
     Asked(Question),
+    /// It is over at this time, in milliseconds since 1970.
+    Asleep(i64),
     /// Somebody has to carry it out; an agent's work, with this backend.
     Job(Job, Arc<dyn Backend>),
 }
@@ -49,10 +53,11 @@ impl Run {
             queue.extend(self.recertified(&view));
         }
         queue.push_back(Event::StepStarted(self.started(&start, action.as_ref().ok())));
-        let begun = action.and_then(|action| match self.ceilings.refusal(takes_no_time(&action)) {
-            Some(error) => Err(error),
-            None => self.begun(&start, action),
-        });
+        let begun =
+            action.and_then(|action| match self.ceilings.refusal(self.takes_no_time(&action)) {
+                Some(error) => Err(error),
+                None => self.begun(&start, action),
+            });
         let Start { step, attempt, delay_ms, .. } = start;
         match begun {
             Err(error) => queue.push_back(Event::StepFailed { step, attempt, error }),
@@ -63,6 +68,7 @@ impl Run {
                 }
                 jobs.push(Task { step, attempt, delay_ms, job, backend });
             }
+            Ok(Begun::Asleep(until)) => self.sleep(step, until),
             Ok(Begun::Asked(question)) => {
                 let id = self.next_question(&*queue);
                 queue.extend(self.asked(&id, &step, question, Asker::Node));
@@ -86,11 +92,19 @@ impl Run {
         let by_agent = |(job, backend)| Begun::Job(Job::Agent(Box::new(job)), backend);
         let view = self.machine.view(step).unwrap_or_default();
         Ok(match action {
-            Action::Function { call } => over(self.evaluate(step, &call)?),
+            Action::Function { call } => match self.work(&call) {
+                Some(work) => by_us(Job::Work(WorkJob { work, call: self.work_call(start) })),
+                None => over(self.evaluate(step, &call)?),
+            },
+            // What a script asks is no template.
+            Action::Ask(asking) if self.is_called(step) => Begun::Asked(asking.question),
             Action::Ask(asking) => {
                 let question = render(&asking.question.question, &view);
                 Begun::Asked(Question { question, ..asking.question })
             }
+            Action::Sleep { until } => Begun::Asleep(until),
+            Action::Request { name, args } => by_us(Job::Request { name, args }),
+            Action::Called => return Err(StepError::new("call", "a call cannot call itself")),
             Action::Agent(action) => by_agent(self.agent_job(step, *how, &action)?),
             Action::Entry(entry) => by_agent(self.entry_job(step, *how, &entry)?),
             Action::Shell(shell) => {
@@ -159,6 +173,9 @@ impl Run {
             | Action::Entry(_)
             | Action::Gates(_)
             | Action::Ask(_)
+            | Action::Called
+            | Action::Sleep { .. }
+            | Action::Request { .. }
             | Action::TaskFile(_) => false,
         }
     }
@@ -205,7 +222,7 @@ impl Run {
     /// A conversation answers one at a time: an agent that comes while its lane's is in use has
     /// one of its own.
     fn one_at_a_time(&mut self, step: &StepId, job: &mut AgentJob, backend: &BackendId) {
-        if job.shared && !self.book.may_speak(step, backend) {
+        if job.shared && !self.book.may_speak(&self.lane(step), step, backend) {
             job.shared = false;
             job.resume = job.resume.take().filter(|_| job.how == How::Continued);
         }
@@ -224,7 +241,11 @@ impl Run {
         let agent = if let Some(Action::Agent(agent)) = action { Some(agent) } else { None };
         let entry = if let Some(Action::Entry(entry)) = action { Some(entry) } else { None };
         let backend = action.and_then(Action::backend);
-        let uses_files = action.is_some_and(|a| a.tree() != atomic_workflow::Tree::Unused);
+        let works = |action: &Action| matches!(action, Action::Function { call } if self.work(call).is_some());
+        let uses_files =
+            action.is_some_and(|a| a.tree() != atomic_workflow::Tree::Unused || works(a));
+        let lane = agent.and_then(|agent| agent.lane.as_deref());
+        let lane = lane.map(|name| named_lane(&start.step, name));
         let begins_one = agent.is_some_and(|agent| agent.iteration)
             && matches!(start.how, How::First | How::Revived)
             && self.ceilings.exhausted.is_none();
@@ -241,6 +262,7 @@ impl Run {
             workspace: uses_files.then(|| self.created.workspace.clone()),
             iteration: begins_one.then_some(self.ceilings.iterations),
             clears_context: action.is_some_and(|action| self.clears_context(&start.step, action)),
+            lane,
         }
     }
 
@@ -255,7 +277,55 @@ impl Run {
         let atomic_graph::Kind::Work { action, .. } = &node.kind else {
             return Err(unknown(&"it is no work"));
         };
-        serde_json::from_value(action.clone()).map_err(|error| unknown(&error))
+        let action = serde_json::from_value(action.clone()).map_err(|error| unknown(&error))?;
+        if action != Action::Called {
+            return Ok(action);
+        }
+        let view = self.machine.view(step).unwrap_or_default();
+        let call = view.get(atomic_workflow::CALL).cloned().unwrap_or_default();
+        atomic_workflow::called(&call)
+    }
+
+    /// Whether a script has called this step.
+    fn is_called(&self, step: &StepId) -> bool {
+        let kind = self.machine.node(step).map(|node| &node.kind);
+        matches!(kind, Some(atomic_graph::Kind::Work { action, .. })
+            if Action::deserialize(action).is_ok_and(|action| action == Action::Called))
+    }
+
+    /// The lane whose conversation a step shares.
+    fn lane(&self, step: &StepId) -> String {
+        match self.action(step) {
+            Ok(Action::Agent(AgentAction { lane: Some(name), .. })) => named_lane(step, &name),
+            _ => self.book.loops.lane(step).to_owned(),
+        }
+    }
+
+    /// A function that takes time, if this is one.
+    fn work(&self, call: &FunctionId) -> Option<Arc<WorkFn>> {
+        match self.workflow.functions.find(call) {
+            Some(Function::Work(work)) => Some(Arc::clone(work)),
+            _ => None,
+        }
+    }
+
+    fn work_call(&self, start: &Start) -> WorkCall {
+        WorkCall {
+            state: self.machine.view(&start.step).unwrap_or_default(),
+            step: start.step.clone(),
+            attempt: start.attempt,
+            paths: self.paths.clone(),
+            workspace: self.created.workspace.clone(),
+        }
+    }
+
+    /// Whether nothing happens outside the run, and nobody waits for it.
+    fn takes_no_time(&self, action: &Action) -> bool {
+        let quick = |call: &FunctionId| {
+            !matches!(self.workflow.functions.find(call), Some(Function::Work(_)))
+        };
+        matches!(action, Action::Function { call } if quick(call))
+            || matches!(action, Action::ClearContext)
     }
 
     /// What the user said on resume, for an agent's prompt. A workflow that keeps it in its state
@@ -285,6 +355,7 @@ impl Run {
             None => self.persona(action.agent.as_str(), &backend.id())?,
         };
         let schema = self.machine.node(step).and_then(|node| node.output_schema.clone());
+        let schema = action.schema.clone().or(schema);
         let parse = match action.parse.as_ref().map(|id| (id, self.workflow.functions.find(id))) {
             None => None,
             Some((_, Some(Function::Parse(parse)))) => Some(Parse(Arc::clone(parse))),
@@ -294,7 +365,7 @@ impl Run {
         };
         let remembers = backend.remembers();
         let open = self.book.open.get(step).and_then(|open| open.conversation.clone());
-        let shared = self.book.conversation(step, &backend.id()).cloned();
+        let shared = self.book.conversation(&self.lane(step), &backend.id()).cloned();
         let shared = shared.filter(|_| !action.fresh);
         let job = AgentJob {
             prompt: self.text(step, &state, &action.prompt)? + &self.instructions(),
@@ -321,7 +392,9 @@ fn wants_structure(schema: &Value) -> bool {
     schema.get("type").and_then(Value::as_str).is_some_and(|kind| kind == "object")
 }
 
-/// Whether nothing happens outside the run, and nobody waits for it.
-fn takes_no_time(action: &Action) -> bool {
-    matches!(action, Action::Function { .. } | Action::ClearContext)
+/// The lane of a name that the calls of a script share.
+fn named_lane(step: &StepId, name: &str) -> String {
+    let scope = crate::lane::scope(step);
+    let script = scope.rsplit_once('[').map_or(scope, |(script, _)| script);
+    format!("{script}~{name}")
 }

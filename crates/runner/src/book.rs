@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use atomic_event::{
     Answer, BackendId, ConversationId, Ending, Event, How, Moment, Question, QuestionId, Report,
-    Started, StepId,
+    Resumed, Started, StepId, Upgraded,
 };
 use atomic_graph::Graph;
 use atomic_session::SessionStatus;
@@ -36,6 +36,9 @@ pub(crate) struct Book {
     /// The iteration each scope is in.
     pub(crate) iterations: BTreeMap<String, u64>,
     pub(crate) spent: Spent,
+    /// What the session was upgraded to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) upgraded: Option<Box<Upgraded>>,
 }
 
 /// When a session began, and when something was last heard of it.
@@ -56,6 +59,9 @@ pub(crate) struct OpenStep {
     pub(crate) backend: Option<BackendId>,
     /// Whether this attempt has got anywhere.
     pub(crate) progressed: bool,
+    /// The lane whose conversation it shares, where that is not the one of its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) lane: Option<String>,
 }
 
 /// A question that was asked.
@@ -99,6 +105,7 @@ impl Default for Book {
             iteration: 0,
             iterations: BTreeMap::new(),
             spent: Spent::default(),
+            upgraded: None,
         }
     }
 }
@@ -114,10 +121,7 @@ impl Book {
                     self.loops = Loops::of(&graph);
                 }
             }
-            Event::SessionResumed(_) => {
-                self.status = SessionStatus::Running;
-                self.forked = false;
-            }
+            Event::SessionResumed(resumed) => self.learn_resume(resumed),
             Event::RunPaused { .. } => self.status = SessionStatus::Paused,
             Event::RunWaiting { .. } => self.status = SessionStatus::Waiting,
             Event::RunFinished { ending } => {
@@ -132,7 +136,7 @@ impl Book {
             | Event::StepCancelled { step, .. } => self.learn_end(step),
             Event::ConversationOpened { step, backend, conversation, shared, .. } => {
                 if *shared {
-                    let lane = self.lanes.entry(self.loops.lane(step).to_owned()).or_default();
+                    let lane = self.lanes.entry(self.lane(step)).or_default();
                     Shared::open(lane, backend, conversation);
                 }
                 if let Some(open) = self.open.get_mut(step) {
@@ -183,6 +187,17 @@ impl Book {
         }
     }
 
+    fn learn_resume(&mut self, resumed: &Resumed) {
+        self.status = SessionStatus::Running;
+        self.forked = false;
+        if let Some(upgraded) = &resumed.upgraded {
+            self.upgraded = Some(upgraded.clone());
+            if let Ok(graph) = Graph::deserialize(&upgraded.graph) {
+                self.loops = Loops::of(&graph);
+            }
+        }
+    }
+
     fn learn_start(&mut self, started: &Started) {
         if started.clears_context {
             self.lanes.remove(self.loops.lane(&started.step));
@@ -195,6 +210,7 @@ impl Book {
             backend: before.as_ref().and_then(|before| before.backend.clone()),
             conversation: before.and_then(|before| before.conversation),
             progressed: false,
+            lane: started.lane.clone(),
         };
         self.open.insert(started.step.clone(), open);
         if let Some(iteration) = started.iteration {
@@ -232,13 +248,15 @@ impl Book {
         }
     }
 
-    /// The conversation a step's lane shares with a backend.
-    pub(crate) fn conversation(
-        &self,
-        step: &StepId,
-        backend: &BackendId,
-    ) -> Option<&ConversationId> {
-        let shared = self.lanes.get(self.loops.lane(step))?.get(backend)?;
+    /// The lane of a step that was started.
+    fn lane(&self, step: &StepId) -> String {
+        let named = self.open.get(step).and_then(|open| open.lane.clone());
+        named.unwrap_or_else(|| self.loops.lane(step).to_owned())
+    }
+
+    /// The conversation a lane shares with a backend.
+    pub(crate) fn conversation(&self, lane: &str, backend: &BackendId) -> Option<&ConversationId> {
+        let shared = self.lanes.get(lane)?.get(backend)?;
         Some(&shared.conversation)
     }
 
@@ -253,15 +271,16 @@ impl Book {
 
     /// Lets a step speak in the conversation its lane shares with a backend, unless another one
     /// does.
-    pub(crate) fn may_speak(&mut self, step: &StepId, backend: &BackendId) -> bool {
-        let place = (self.loops.lane(step).to_owned(), backend.clone());
+    pub(crate) fn may_speak(&mut self, lane: &str, step: &StepId, backend: &BackendId) -> bool {
+        let place = (lane.to_owned(), backend.clone());
         self.speaking.entry(place).or_insert_with(|| step.clone()) == step
     }
 
     /// The conversation its lane shares, if a step works in one.
     fn shared_by(&mut self, step: &StepId) -> Option<&mut Shared> {
+        let lane = self.lane(step);
         let open = self.open.get(step)?;
-        let shared = self.lanes.get_mut(self.loops.lane(step))?.get_mut(open.backend.as_ref()?)?;
+        let shared = self.lanes.get_mut(&lane)?.get_mut(open.backend.as_ref()?)?;
         Some(shared).filter(|shared| Some(&shared.conversation) == open.conversation.as_ref())
     }
 

@@ -50,6 +50,8 @@ impl Run {
         for (step, _) in self.machine.running() {
             if self.is_ask_node(&step) {
                 self.timers.set(step, TimerKind::Answer, 0);
+            } else if self.asleep(&step).is_some() {
+                self.timers.set(step, TimerKind::Sleep, 0);
             }
         }
     }

@@ -58,8 +58,11 @@ pub fn planned(
     settings: &Settings,
 ) -> Result<Certificate, RunError> {
     crate::run::compile(workflow)?;
-    let launch = crate::run::launch(prompt, "planned", settings);
-    Ok(certificate(&workflow.graph, &workflow.initial_state.state(&launch)))
+    let nowhere = std::path::Path::new("");
+    let launch = crate::run::launch(prompt, ("planned", nowhere), settings);
+    let state = workflow.initial_state.state(&launch);
+    let state = state.map_err(|error| crate::run::no_state(&error))?;
+    Ok(certificate(&workflow.graph, &state))
 }
 
 /// What a certificate rests on.

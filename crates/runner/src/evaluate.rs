@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use atomic_event::{Event, NodeId, StepError, StepId, StepResult};
+use atomic_event::{Event, Moment, NodeId, StepError, StepId, StepResult};
 use atomic_graph::{Condition, FunctionId, State, code};
-use atomic_workflow::{Action, Call, Function, Text, render};
+use atomic_workflow::{Action, Call, Function, LogLevel, ScriptCall, Text, render};
 use serde_json::Value;
 
 use crate::run::Run;
@@ -39,6 +39,40 @@ impl Run {
             Some(Function::Value(function)) => function(&self.call(&state, step), args),
             _ => Err(missing("value", call)),
         }
+    }
+
+    /// What a script calls next, if the function is one's, and what it has to say besides.
+    pub(crate) fn advance(
+        &self,
+        step: &StepId,
+        call: &FunctionId,
+        args: &[Arc<Value>],
+        at: Moment,
+    ) -> Option<Result<(Value, Vec<Event>), StepError>> {
+        let Some(Function::Advance(advance)) = self.workflow.functions.find(call) else {
+            return None;
+        };
+        let state = self.machine.view(step).unwrap_or_default();
+        let now = at.0.as_millisecond();
+        let advanced = advance.advance(&ScriptCall {
+            step,
+            state: &state,
+            paths: &self.paths,
+            history: self.machine.script_history(step).unwrap_or_default(),
+            delivery: args.first(),
+            now,
+        });
+        Some(advanced.map(|mut value| {
+            let mut said = vec![];
+            if let Some(fields) = value.as_object_mut() {
+                fields.insert("at".to_owned(), now.into());
+                if let Some(logs) = fields.shift_remove("logs") {
+                    said =
+                        logs.as_array().into_iter().flatten().map(|log| noted(step, log)).collect();
+                }
+            }
+            (value, said)
+        }))
     }
 
     /// Which of these conditions is the first that holds; one that cannot be evaluated settles it.
@@ -134,6 +168,14 @@ impl Run {
         }
         Event::StepFinished { step, attempt, result, commit }
     }
+}
+
+/// What a script has said, as a fact.
+fn noted(step: &StepId, log: &Value) -> Event {
+    let text = log.as_str().or_else(|| log.get("text")?.as_str()).unwrap_or_default();
+    let level = LogLevel::called(log.get("level").and_then(Value::as_str).unwrap_or_default());
+    let level = if level >= LogLevel::Warn { format!("{}: ", level.name()) } else { String::new() };
+    Event::Noted { text: format!("{step}: {level}{text}") }
 }
 
 fn missing(kind: &str, call: &FunctionId) -> StepError {

@@ -30,6 +30,7 @@ mod stage;
 mod stream;
 mod task_file;
 mod timer;
+mod upgrade;
 
 pub use atomic_backend::Inherit;
 pub use backends::{MakeBackend, OtherBackends};
@@ -43,3 +44,4 @@ pub use run::{Ended, Outcome, Run, RunError, StartRequest};
 pub use settings::{OnQuestion, ProgramSettings, Settings};
 pub use stage::{Clock, Stage, SystemClock};
 pub use stream::StreamMode;
+pub use upgrade::{Upgrade, kept};

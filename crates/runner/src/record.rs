@@ -90,11 +90,12 @@ impl Run {
         self.take_in(&mut now, at)?;
         // What an earlier process left to do sees everything that was told since.
         self.streams.left_over(&effects);
+        let effects = effects.into_iter().map(|effect| self.machine.renewed(effect));
         self.crew.backlog.extend(effects);
         while now.facts < BATCH
             && let Some(effect) = self.crew.backlog.pop_front()
         {
-            self.decide(effect, &mut now);
+            self.decide(effect, &mut now, at);
             self.take_in(&mut now, at)?;
         }
         if !now.batch.is_empty() {
@@ -207,6 +208,11 @@ impl Run {
         let to_machine = crate::question::answer_to_machine(&self.book, event);
         let glance = self.streams.glance(&self.machine, event);
         self.book.learn(event, at);
+        if let Event::SessionResumed(resumed) = event
+            && let Some(upgraded) = &resumed.upgraded
+        {
+            crate::upgrade::apply(&mut self.machine, upgraded).map_err(RunError::Refused)?;
+        }
         let effects = match input_of(event, to_machine) {
             None => vec![],
             Some(input) => self.machine.apply(input).map_err(|problem| RunError::Misfit {
@@ -248,7 +254,7 @@ impl Run {
     }
 
     /// Turns an effect into facts, and into jobs that are started once the facts are on disk.
-    fn decide(&mut self, effect: Effect, now: &mut Transition) {
+    fn decide(&mut self, effect: Effect, now: &mut Transition, at: Moment) {
         let queue = &mut now.queue;
         match effect {
             Effect::Start(start) => self.begin(start, queue, &mut now.jobs),
@@ -260,10 +266,18 @@ impl Run {
                 queue.extend(event);
             }
             Effect::Evaluate { step, call, args } => {
+                let mut said = vec![];
                 let event = self.unless_refused(step, call.to_string(), |run, step| {
-                    let value = run.value(&step, &call, &args);
+                    let value = match run.advance(&step, &call, &args, at) {
+                        Some(advanced) => advanced.map(|(value, notes)| {
+                            said = notes;
+                            value
+                        }),
+                        None => run.value(&step, &call, &args),
+                    };
                     evaluated(step, call.to_string(), value)
                 });
+                queue.extend(said);
                 queue.extend(event);
             }
             Effect::Limit { step, timeout_ms } => {
@@ -271,7 +285,7 @@ impl Run {
                 let machine = &self.machine;
                 self.timers.weed(|step, kind| match kind {
                     TimerKind::Limit => machine.is_limited(step),
-                    TimerKind::Rest | TimerKind::Answer => machine.awaits(step),
+                    TimerKind::Rest | TimerKind::Answer | TimerKind::Sleep => machine.awaits(step),
                 });
             }
             Effect::Rest { step, delay_ms } => {

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use atomic_backend::guard;
-use atomic_event::{Created, Envelope, Event, Resumed, SessionId, StepId};
+use atomic_event::{Created, Envelope, Event, Resumed, SessionId, StepId, Upgraded};
 use atomic_graph::certificate::certify;
-use atomic_graph::{Effect, Graph, Machine, Program};
+use atomic_graph::{Effect, Machine, Program};
 use atomic_session::Session;
 use atomic_workflow::Workflow;
 use serde_json::Value;
@@ -22,6 +22,7 @@ use crate::run::{Matter, Run, RunError};
 use crate::settings::Settings;
 use crate::stage::Stage;
 use crate::stream::{StreamMode, Streams};
+use crate::upgrade::Upgrade;
 
 /// How to take a session up again.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +31,8 @@ pub struct ResumeOptions {
     pub instruction: Option<String>,
     /// The modes in which what happens is also shown, in this order.
     pub streams: Vec<StreamMode>,
+    /// Whether the session goes on with the workflow as it is now, and not as it has kept it.
+    pub upgrade: Option<Upgrade>,
 }
 
 /// What the journal says.
@@ -68,13 +71,14 @@ impl Run {
         };
         end_survivors(&created.session)?;
         let mut workflow = find(created.workflow.as_str()).map_err(RunError::Refused)?;
-        workflow.graph =
-            serde_json::from_value::<Graph>(created.graph.clone()).map_err(|error| {
-                RunError::Refused(format!("the session's graph is unreadable: {error}"))
-            })?;
-        let program = crate::run::compile(&workflow)?;
+        let program = crate::upgrade::compiled(&created.graph).map_err(RunError::Refused)?;
         let past = Past::read(&session, program, created, opened.snapshot, &opened.facts)?;
         let resumable = Self::resumable(past.book.status);
+        let upgrade = options.upgrade.filter(|_| resumable.is_ok());
+        let upgraded = upgrade.map(|Upgrade| past.upgrade(&workflow)).transpose()?;
+        if upgraded.is_none() {
+            workflow.graph = past.machine.program().graph().clone();
+        }
         let mut settings = past.settings;
         let before = settings.clone();
         adjust(&mut settings);
@@ -110,6 +114,7 @@ impl Run {
             version: run.stage.version.clone(),
             settings: serde_json::to_value(&run.settings).unwrap_or_default(),
             revived,
+            upgraded,
         });
         let mut events = run.changed_settings(&before);
         events.extend(options.instruction.map(|text| Event::Instructed { text }));
@@ -157,7 +162,8 @@ impl Run {
         let running: BTreeMap<StepId, u32> = self.machine.running().into_iter().collect();
         let mut events = self.undelivered();
         for (step, open) in self.book.open.iter().filter(|(step, _)| !self.book.waits(step)) {
-            if running.get(step) != Some(&open.attempt) {
+            // One that only waits for its time goes on waiting.
+            if running.get(step) != Some(&open.attempt) || self.asleep(step).is_some() {
                 continue;
             }
             let (step, attempt) = (step.clone(), open.attempt);
@@ -257,6 +263,14 @@ impl Past {
         Ok(past)
     }
 
+    /// What becomes of the session with its workflow as it is now.
+    fn upgrade(&self, workflow: &Workflow) -> Result<Box<Upgraded>, RunError> {
+        crate::run::compile(workflow)?;
+        let first = self.created.origin.state_version;
+        let from = self.book.upgraded.as_ref().map_or(first, |before| before.to);
+        crate::upgrade::planned(&self.machine, from, workflow).map(Box::new)
+    }
+
     pub(crate) fn replay(&mut self, fact: &Envelope) -> Result<(), String> {
         self.settle(&fact.event)?;
         if let Event::SessionResumed(resumed) = &fact.event
@@ -266,6 +280,13 @@ impl Past {
         }
         let to_machine = crate::question::answer_to_machine(&self.book, &fact.event);
         self.book.learn(&fact.event, fact.at);
+        if let Event::SessionResumed(resumed) = &fact.event
+            && let Some(upgraded) = &resumed.upgraded
+        {
+            crate::upgrade::apply(&mut self.machine, upgraded)?;
+            let pending = std::mem::take(&mut self.pending).into_iter();
+            self.pending = pending.map(|effect| self.machine.renewed(effect)).collect();
+        }
         self.progress.extend(progress_entry(&self.book, &fact.event, fact.at));
         if let Some(input) = input_of(&fact.event, to_machine) {
             let effects = self.machine.apply(input).map_err(|e| e.to_string())?;
@@ -321,9 +342,15 @@ fn untimed(effects: Vec<Effect>) -> impl Iterator<Item = Effect> {
 
 fn restore(program: Arc<Program>, mut snapshot: Value) -> Option<Restored> {
     let mut part = |name: &str| Some(snapshot.get_mut(name)?.take());
+    let book: Book = serde_json::from_value(part("book")?).ok()?;
+    // It may have been written after an upgrade.
+    let program = match &book.upgraded {
+        Some(upgraded) => crate::upgrade::compiled(&upgraded.graph).ok()?,
+        None => program,
+    };
     Some(Restored {
         machine: Machine::restore(program, part("machine")?).ok()?,
-        book: serde_json::from_value(part("book")?).ok()?,
+        book,
         settings: serde_json::from_value(part("settings")?).ok()?,
         // Earlier snapshots were only taken where nothing was pending.
         pending: match part("pending") {

@@ -1,6 +1,6 @@
 //! One run: its state, and the loop that owns it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -142,14 +142,16 @@ impl Run {
         let program = compile(&workflow)?;
         refuse_unusable(&stage, &workflow.graph, settings.max_cost_usd.is_some())?;
         let session = SessionId::from(uuid::Uuid::new_v4().to_string());
-        let launch = launch(&prompt, session.as_str(), &settings);
+        let dir = workspace.join(&workflow.sessions_dir).join(session.as_str());
+        let launch = launch(&prompt, (session.as_str(), &dir), &settings);
+        let state = first_state(&workflow, &launch, &settings)?;
         let graph = serde_json::to_value(&workflow.graph).unwrap_or_default();
         let created = Created {
             format: FORMAT,
-            session: session.clone(),
+            session,
             version: stage.version.clone(),
             workflow: workflow.name.clone(),
-            graph_hash: hex(&Sha256::digest(graph.to_string().as_bytes())),
+            graph_hash: hashed(&graph),
             graph,
             original_prompt: prompt.clone(),
             prompt,
@@ -157,12 +159,15 @@ impl Run {
             backend: stage.backend.id(),
             model,
             settings: serde_json::to_value(&settings).unwrap_or_default(),
-            state: first_state(&workflow, &launch, &settings),
-            origin: Origin { forked_from: None, source: workflow.source.clone() },
+            state,
+            origin: Origin {
+                forked_from: None,
+                source: workflow.source.clone(),
+                state_version: workflow.state_shape.version,
+            },
         };
         let certificate = certificate(&workflow.graph, &created.state);
         refuse_too_many(&certificate, settings.max_launches)?;
-        let dir = created.workspace.join(&workflow.sessions_dir).join(session.as_str());
         let first = Event::SessionCreated(Box::new(created.clone()));
         let at = stage.clock.now();
         let (held, envelope) =
@@ -208,7 +213,7 @@ impl Run {
 
     /// Enters the session in the list of all, by which it is found from other folders. Without that
     /// the run goes on, but whoever started it must know; the error says why it is not in there.
-    fn remember(&self, dir: &std::path::Path, at: atomic_event::Moment) -> Result<(), String> {
+    fn remember(&self, dir: &Path, at: atomic_event::Moment) -> Result<(), String> {
         let Some(index) = &self.stage.index else {
             return Err("there is no home folder".to_owned());
         };
@@ -231,7 +236,7 @@ impl Run {
     }
 
     /// Its folder.
-    pub fn dir(&self) -> &std::path::Path {
+    pub fn dir(&self) -> &Path {
         self.session.dir()
     }
 
@@ -418,22 +423,39 @@ pub(crate) fn compile(workflow: &Workflow) -> Result<Arc<Program>, RunError> {
 }
 
 /// What a run is started with.
-pub(crate) fn launch(prompt: &str, session: &str, settings: &Settings) -> Launch {
+pub(crate) fn launch(prompt: &str, session: (&str, &Path), settings: &Settings) -> Launch {
     Launch {
         prompt: prompt.to_owned(),
-        session: session.to_owned(),
+        session: session.0.to_owned(),
+        session_dir: session.1.to_owned(),
         workers: settings.workers.max(1),
         limits: settings.limits.clone(),
     }
 }
 
 /// The state a run begins with.
-fn first_state(workflow: &Workflow, launch: &Launch, settings: &Settings) -> atomic_event::Patch {
-    let mut state = workflow.initial_state.state(launch);
+fn first_state(
+    workflow: &Workflow,
+    launch: &Launch,
+    settings: &Settings,
+) -> Result<atomic_event::Patch, RunError> {
+    let mut state = workflow.initial_state.state(launch).map_err(|error| no_state(&error))?;
     if let Some(limit) = settings.max_launches {
         state.insert(Machine::MAX_LAUNCHES.into(), limit.into());
     }
-    state
+    Ok(state)
+}
+
+/// A workflow cannot say what state it begins with.
+pub(crate) fn no_state(error: &StepError) -> RunError {
+    let message = &error.message;
+    let detail = error.detail.as_ref().map(|detail| format!("\n{detail}")).unwrap_or_default();
+    RunError::Refused(format!("the state of the run could not be made: {message}{detail}"))
+}
+
+/// The hash of a graph, to tell whether it has changed.
+pub(crate) fn hashed(graph: &serde_json::Value) -> String {
+    hex(&Sha256::digest(graph.to_string().as_bytes()))
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -33,6 +33,8 @@ pub struct Settings {
     /// What agents take over from the user's and the project's own settings of their program, in a
     /// project that is trusted.
     pub inherit: Inherit,
+    /// Further environment variables that workflows may read.
+    pub env_allow: Vec<String>,
     /// How to use the agent program.
     #[serde(flatten)]
     pub program: ProgramSettings,
@@ -70,6 +72,7 @@ impl Default for Settings {
             timeout_secs: None,
             turn_timeout_secs: 30 * 60,
             inherit: Inherit::Project,
+            env_allow: vec![],
             program: ProgramSettings::default(),
         }
     }

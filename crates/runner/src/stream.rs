@@ -252,11 +252,23 @@ fn update(machine: &Machine, event: &Event) -> Option<Map<String, Value>> {
         return fields(json!({ "step": step, "node": node, "patch": patch, "output": output }));
     }
     if let Event::FunctionEvaluated { step, call, value: Value::Object(patch), .. } = event {
-        // What branches or an inner graph come to is a change; what other functions return is not.
+        // What branches or an inner graph come to is a change, and what a script returns; what other
+        // functions return is not.
+        if let Kind::Script(_) = &machine.node(step)?.kind {
+            let done = patch.get("done")?;
+            let (patch, output) = (done.get("patch").cloned(), done.get("output"));
+            let patch = patch.unwrap_or_else(|| json!({}));
+            let (node, output) = (step.node(), output.unwrap_or(&Value::Null));
+            return fields(json!({ "step": step, "node": node, "patch": patch, "output": output }));
+        }
         let function = match &machine.node(step)?.kind {
             Kind::Parallel(parallel) => parallel.merge.as_ref(),
             Kind::Subgraph { output, .. } => output.as_ref(),
-            Kind::Work { .. } | Kind::Decision | Kind::Loop { .. } | Kind::Each(_) => None,
+            Kind::Work { .. }
+            | Kind::Decision
+            | Kind::Loop { .. }
+            | Kind::Each(_)
+            | Kind::Script(_) => None,
         };
         let is_it = function.is_some_and(|function| function.as_str() == call);
         let update = is_it.then(|| json!({ "step": step, "node": step.node(), "patch": patch }));

@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use atomic_event::{Event, StepError, StepId, Timer};
+use atomic_event::{Event, StepError, StepId, StepResult, Timer};
 use atomic_graph::code;
+use atomic_workflow::Action;
 use tokio::time::Instant;
 
 use crate::run::{Run, RunError};
@@ -28,6 +29,8 @@ pub(crate) enum TimerKind {
     Rest,
     /// The longest time to wait for an answer.
     Answer,
+    /// The end of a step that only waits.
+    Sleep,
 }
 
 /// The times that are set.
@@ -81,7 +84,7 @@ impl Timers {
     pub(crate) fn run_goes_on(&self, open: impl Fn(&StepId) -> bool) -> bool {
         self.by_step.iter().any(|(step, (kind, _))| match kind {
             TimerKind::Limit => false,
-            TimerKind::Rest => true,
+            TimerKind::Rest | TimerKind::Sleep => true,
             TimerKind::Answer => open(step),
         })
     }
@@ -117,6 +120,18 @@ impl Run {
             match kind {
                 TimerKind::Limit => events.push(Event::TimerFired { step, timer: Timer::Limit }),
                 TimerKind::Rest => events.push(Event::TimerFired { step, timer: Timer::Rest }),
+                TimerKind::Sleep => {
+                    let Some(attempt) = self.book.open.get(&step).map(|open| open.attempt) else {
+                        continue;
+                    };
+                    events.push(match self.ceilings.refusal(false) {
+                        Some(error) => Event::StepFailed { step, attempt, error },
+                        None => {
+                            let (result, commit) = (StepResult::default(), None);
+                            Event::StepFinished { step, attempt, result, commit }
+                        }
+                    });
+                }
                 TimerKind::Answer => {
                     let Some(attempt) = self.book.open.get(&step).map(|open| open.attempt) else {
                         continue;
@@ -131,6 +146,18 @@ impl Run {
         self.record(events, vec![])
     }
 
+    /// Lets a step wait for a point in time, which may be past.
+    pub(crate) fn sleep(&mut self, step: StepId, until: i64) {
+        let now = self.stage.clock.now().0.as_millisecond();
+        let millis = u64::try_from(until.saturating_sub(now)).unwrap_or(0);
+        self.timers.set(step, TimerKind::Sleep, millis);
+    }
+
+    /// Until when a step that only waits does so.
+    pub(crate) fn asleep(&self, step: &StepId) -> Option<i64> {
+        if let Ok(Action::Sleep { until }) = self.action(step) { Some(until) } else { None }
+    }
+
     /// Sets the times of a run that is taken up again.
     pub(crate) fn set_timers_again(&mut self) {
         for (step, timeout_ms) in self.machine.limited() {
@@ -140,6 +167,10 @@ impl Run {
             self.timers.set(step, TimerKind::Rest, 0);
         }
         for (step, _) in self.machine.running() {
+            if let Some(until) = self.asleep(&step) {
+                self.sleep(step, until);
+                continue;
+            }
             let limit = self.machine.node(&step).and_then(|node| node.timeout_ms);
             if let Some(timeout_ms) = limit.filter(|_| self.is_ask_node(&step)) {
                 self.timers.set(step, TimerKind::Answer, timeout_ms);

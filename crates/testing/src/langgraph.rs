@@ -51,8 +51,8 @@ fn key() -> Result<u64, String> {
     Ok(hasher.finish())
 }
 
-/// The folder in which `xtask` keeps its tools as well.
-fn cache() -> PathBuf {
+/// The folder in which things to compare with are kept; `xtask` keeps its tools there as well.
+pub fn cache() -> PathBuf {
     let folder =
         |variable: &str| env::var_os(variable).filter(|v| !v.is_empty()).map(PathBuf::from);
     folder("ATOMIC_TOOLS")

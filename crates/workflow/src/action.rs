@@ -4,6 +4,7 @@
 use atomic_event::{AgentName, BackendId, Question};
 use atomic_graph::{FunctionId, Node};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// What the runner carries out at a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,6 +31,22 @@ pub enum Action {
     ContextMonitor(ContextMonitor),
     /// Read or write a file of tasks.
     TaskFile(TaskFile),
+    /// What the script that called this step has put down under the key `call`.
+    Called,
+    /// Wait until a point in time, in milliseconds since 1970. Being absolute, it means the same
+    /// after a restart.
+    Sleep {
+        /// When.
+        until: i64,
+    },
+    /// Ask something of the world outside, as [`crate::Host::request`] does.
+    Request {
+        /// What.
+        name: String,
+        /// With what.
+        #[serde(default)]
+        args: Value,
+    },
 }
 
 /// A prompt for an agent.
@@ -63,6 +80,16 @@ pub struct AgentAction {
     /// Makes the changes to the state out of the output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map: Option<FunctionId>,
+    /// The model, where it is not the node's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// JSON Schema of the answer, where it is not the node's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
+    /// The name of the conversation it shares with others of its script; otherwise it is that of
+    /// its lane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lane: Option<String>,
 }
 
 impl AgentAction {
@@ -79,6 +106,9 @@ impl AgentAction {
             helpers: false,
             iteration: false,
             map: None,
+            model: None,
+            schema: None,
+            lane: None,
         }
     }
 }
@@ -183,7 +213,7 @@ pub struct Gates {
 /// A question of the workflow itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asking {
-    /// The question; its text is a template.
+    /// The question; its text is a template, unless a script asks.
     pub question: Question,
 }
 
@@ -216,9 +246,14 @@ impl Action {
         match self {
             Self::Agent(_) | Self::Shell(_) | Self::Entry(_) | Self::TaskFile(_) => Tree::Shared,
             Self::Gates(_) => Tree::Alone,
-            Self::Function { .. } | Self::Ask(_) | Self::ClearContext | Self::ContextMonitor(_) => {
-                Tree::Unused
-            }
+            Self::Request { name, .. } if name == "shell" => Tree::Shared,
+            Self::Function { .. }
+            | Self::Ask(_)
+            | Self::ClearContext
+            | Self::ContextMonitor(_)
+            | Self::Called
+            | Self::Sleep { .. }
+            | Self::Request { .. } => Tree::Unused,
         }
     }
 
@@ -238,6 +273,9 @@ impl Action {
             | Self::Ask(_)
             | Self::ClearContext
             | Self::ContextMonitor(_)
+            | Self::Called
+            | Self::Sleep { .. }
+            | Self::Request { .. }
             | Self::TaskFile(_) => None,
         }
     }

@@ -39,8 +39,9 @@ impl Workflow {
 
 impl Capabilities {
     fn look_at(&mut self, node: &Node) {
-        let Kind::Work { action, launch, .. } = &node.kind else { return };
+        let Kind::Work { action, launch, asks } = &node.kind else { return };
         self.agents |= launch;
+        self.questions |= asks;
         match Action::deserialize(action) {
             Ok(Action::Ask(_)) => self.questions = true,
             Ok(Action::TaskFile(_)) => self.tasks = true,
@@ -51,7 +52,10 @@ impl Capabilities {
                 | Action::Entry(_)
                 | Action::Gates(_)
                 | Action::ClearContext
-                | Action::ContextMonitor(_),
+                | Action::ContextMonitor(_)
+                | Action::Called
+                | Action::Sleep { .. }
+                | Action::Request { .. },
             )
             | Err(_) => {}
         }

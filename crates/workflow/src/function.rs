@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use atomic_event::{StepError, StepId, StepResult};
-use atomic_graph::{FunctionId, State};
+use atomic_graph::{Evaluation, FunctionId, State};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use crate::Host;
 
 /// What a function is given.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +59,68 @@ pub enum Function {
     /// Anything else the machine wants to know: combined values, mapped states, what to do about
     /// a failure.
     Value(Arc<ValueFn>),
+    /// The work of a node that takes time. It is carried out after its start is on disk, and may
+    /// ask things of the world outside.
+    Work(Arc<WorkFn>),
+    /// Says what a script calls next.
+    Advance(Arc<dyn Advance>),
+}
+
+/// What work that takes time is given.
+#[derive(Clone, Debug)]
+pub struct WorkCall {
+    /// The state as the step sees it.
+    pub state: Arc<State>,
+    /// The step.
+    pub step: StepId,
+    /// Which attempt at it.
+    pub attempt: u32,
+    /// Where the session's files are.
+    pub paths: Paths,
+    /// The folder of the project.
+    pub workspace: PathBuf,
+}
+
+/// Work under way. Dropping it ends the work.
+pub type WorkFuture = Pin<Box<dyn Future<Output = Result<StepResult, StepError>> + Send>>;
+
+/// Says what a script calls next.
+pub trait Advance: Send + Sync {
+    /// What follows from what the script is told. Evaluated before anything that rests on it is on
+    /// disk, so it must not act; what it returns is recorded, and it is not asked the same twice,
+    /// unless the run was cut off before that.
+    ///
+    /// The value is `{calls: [{key, body, kind, hash, call, input?}], cancel: [key], logs:
+    /// [{level, text}], done: {output, patch?}, failed: {code, message, detail?}}`, all of them
+    /// optional.
+    fn advance(&self, call: &ScriptCall<'_>) -> Result<Value, StepError>;
+}
+
+impl<F> Advance for F
+where
+    F: Fn(&ScriptCall<'_>) -> Result<Value, StepError> + Send + Sync,
+{
+    fn advance(&self, call: &ScriptCall<'_>) -> Result<Value, StepError> {
+        self(call)
+    }
+}
+
+/// What a script is told.
+#[derive(Clone, Copy, Debug)]
+pub struct ScriptCall<'a> {
+    /// The visit to its node.
+    pub step: &'a StepId,
+    /// The state as its node sees it.
+    pub state: &'a Arc<State>,
+    /// Where the session's files are.
+    pub paths: &'a Paths,
+    /// Everything it was told before, and what it called then.
+    pub history: &'a [Evaluation],
+    /// The call that has ended: `{key, value}`, `{key, error}` or `{key, cancelled: true}`. Nothing
+    /// when the script begins.
+    pub delivery: Option<&'a Arc<Value>>,
+    /// What time it is, in milliseconds since 1970.
+    pub now: i64,
 }
 
 /// The work of a node.
@@ -66,6 +131,8 @@ pub type TextFn = dyn Fn(&Call<'_>) -> Result<String, StepError> + Send + Sync;
 pub type ParseFn = dyn Fn(&str) -> Result<Value, String> + Send + Sync;
 /// A condition.
 pub type HoldsFn = dyn Fn(&Call<'_>) -> Result<bool, StepError> + Send + Sync;
+/// The work of a node that takes time.
+pub type WorkFn = dyn Fn(WorkCall, Arc<dyn Host>) -> WorkFuture + Send + Sync;
 /// A value made from values and the state.
 pub type ValueFn = dyn Fn(&Call<'_>, &[Arc<Value>]) -> Result<Value, StepError> + Send + Sync;
 
@@ -98,6 +165,19 @@ impl Function {
     ) -> Self {
         Self::Value(Arc::new(function))
     }
+
+    /// The work of a node that takes time.
+    pub fn work<W>(function: impl Fn(WorkCall, Arc<dyn Host>) -> W + Send + Sync + 'static) -> Self
+    where
+        W: Future<Output = Result<StepResult, StepError>> + Send + 'static,
+    {
+        Self::Work(Arc::new(move |call, host| Box::pin(function(call, host))))
+    }
+
+    /// Says what a script calls next.
+    pub fn advance(advance: impl Advance + 'static) -> Self {
+        Self::Advance(Arc::new(advance))
+    }
 }
 
 impl std::fmt::Debug for Function {
@@ -108,6 +188,8 @@ impl std::fmt::Debug for Function {
             Self::Parse(_) => "Parse",
             Self::Holds(_) => "Holds",
             Self::Value(_) => "Value",
+            Self::Work(_) => "Work",
+            Self::Advance(_) => "Advance",
         })
     }
 }

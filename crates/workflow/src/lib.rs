@@ -10,16 +10,23 @@ mod action;
 mod backends;
 pub mod build;
 pub mod builtin;
+mod called;
 mod capabilities;
 pub mod descriptor;
 mod function;
+mod host;
 mod json;
 mod template;
 mod typed;
+pub mod typescript;
 mod uses;
 
-use atomic_event::{Patch, WorkflowName};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use atomic_event::{Patch, StepError, WorkflowName};
 use atomic_graph::Graph;
+use serde_json::Value;
 
 pub use atomic_derive::StateKeys;
 
@@ -29,8 +36,13 @@ pub use action::{
 };
 pub use atomic_event::Source;
 pub use backends::{BACKENDS, Launcher, backend_called, launchers};
+pub use called::{CALL, Callable, REQUESTS, called, script_node};
 pub use capabilities::Capabilities;
-pub use function::{Call, Function, Functions, HoldsFn, ParseFn, Paths, StepFn, TextFn, ValueFn};
+pub use function::{
+    Advance, Call, Function, Functions, HoldsFn, ParseFn, Paths, ScriptCall, StepFn, TextFn,
+    ValueFn, WorkCall, WorkFn, WorkFuture,
+};
+pub use host::{Host, HostFuture, LogLevel};
 pub use json::find_json;
 pub use template::{render, render_shell};
 pub use typed::{
@@ -57,22 +69,59 @@ pub struct Workflow {
     pub initial_state: Initial,
     /// The file it was read from, if it was.
     pub source: Option<Source>,
+    /// The version of the shape of its state, and how an older one is brought up to it.
+    pub state_shape: StateShape,
+}
+
+/// The version of the shape of a workflow's state.
+#[derive(Clone, Default)]
+pub struct StateShape {
+    /// The version; without one it is 0.
+    pub version: u64,
+    /// Makes a state of this version out of one of an older version, which it is told.
+    pub migrate: Option<Arc<MigrateFn>>,
+}
+
+/// Makes a state of the current version out of one of an older version.
+pub type MigrateFn = dyn Fn(Value, u64) -> Result<Value, StepError> + Send + Sync;
+
+impl std::fmt::Debug for StateShape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StateShape").field("version", &self.version).finish_non_exhaustive()
+    }
 }
 
 /// The state a run begins with.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum Initial {
-    /// A function makes it.
-    Made(fn(&Launch) -> Patch),
+    /// A function makes it; a run for which it cannot is not started.
+    Made(Arc<MakeFn>),
     /// These values, besides `prompt`, `executionId`, `maxIterations` and `workers`.
     Given(Patch),
 }
 
-impl Initial {
-    /// The state for this run.
-    pub fn state(&self, launch: &Launch) -> Patch {
+/// Makes the state a run begins with.
+pub type MakeFn = dyn Fn(&Launch) -> Result<Patch, StepError> + Send + Sync;
+
+impl std::fmt::Debug for Initial {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Made(make) => make(launch),
+            Self::Made(_) => f.write_str("Made"),
+            Self::Given(values) => f.debug_tuple("Given").field(values).finish(),
+        }
+    }
+}
+
+impl Initial {
+    /// A function makes it, and always can.
+    pub fn made(make: impl Fn(&Launch) -> Patch + Send + Sync + 'static) -> Self {
+        Self::Made(Arc::new(move |launch| Ok(make(launch))))
+    }
+
+    /// The state for this run.
+    pub fn state(&self, launch: &Launch) -> Result<Patch, StepError> {
+        Ok(match self {
+            Self::Made(make) => return make(launch),
             Self::Given(values) => {
                 let mut state = values.clone();
                 state.insert("prompt".into(), launch.prompt.clone().into());
@@ -83,7 +132,7 @@ impl Initial {
                 state.entry(WORKERS.into()).or_insert_with(|| launch.workers.max(1).into());
                 state
             }
-        }
+        })
     }
 }
 
@@ -101,6 +150,8 @@ pub struct Launch {
     pub prompt: String,
     /// The id of the session.
     pub session: String,
+    /// The session's folder.
+    pub session_dir: PathBuf,
     /// How many agents at once.
     pub workers: u32,
     /// Its ceilings.

@@ -44,7 +44,16 @@ pub fn names_used(action: &Value) -> Vec<Use> {
             }
         }
         Ok(Action::Ask(asking)) => used.template(&asking.question.question),
-        Ok(Action::Gates(_) | Action::ClearContext | Action::ContextMonitor(_)) | Err(_) => {}
+        // What a script calls is not known before it does.
+        Ok(
+            Action::Gates(_)
+            | Action::ClearContext
+            | Action::ContextMonitor(_)
+            | Action::Called
+            | Action::Sleep { .. }
+            | Action::Request { .. },
+        )
+        | Err(_) => {}
     }
     used.0
 }

@@ -10,6 +10,7 @@
 //!
 //! Start reading at [`Guard::spawn`] for our side and at [`run_if_asked`] for the guard's.
 
+mod capture;
 mod keeper;
 mod processes;
 mod survivors;
@@ -28,6 +29,7 @@ use std::time::Duration;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time;
 
+pub use capture::{Captured, Kept};
 pub use keeper::run_if_asked;
 pub(crate) use survivors::end_marked;
 pub use survivors::end_survivors;
@@ -134,33 +136,13 @@ impl Guard {
     ) -> io::Result<Finished> {
         // One pipe for both streams, so that what was printed first is read first.
         let (output, input) = io::pipe()?;
-        let mut guarded = self.start(job, input.try_clone()?.into(), input.into())?;
+        let guarded = self.start(job, input.try_clone()?.into(), input.into())?;
         let mut output = ChildStdout::from_std(OwnedFd::from(output).into())?;
         let mut tail = tail::Tail::new(tail_bytes);
 
         let status = {
-            let mut reading = pin!(tail.fill(&mut output));
-            let mut ending = pin!(async {
-                tokio::select! {
-                    biased; // What has ended by itself was not ended by us.
-                    status = guarded.wait() => return status.map(Some),
-                    () = cancel => {}
-                    () = elapsed(timeout) => {}
-                }
-                guarded.end().await;
-                Ok(None)
-            });
-            tokio::select! {
-                status = &mut ending => {
-                    // Running into the limit loses nothing of what was ours.
-                    time::timeout(DRAIN_LIMIT, reading).await.unwrap_or(Ok(()))?;
-                    status?
-                }
-                read = &mut reading => {
-                    read?;
-                    ending.await?
-                }
-            }
+            let reading = tail.fill(&mut output);
+            guarded.seen_out(reading, cancel, timeout).await?
         };
         let (tail, left_out) = tail.into_text();
         Ok(Finished { status, tail, left_out })
@@ -221,6 +203,37 @@ impl Guard {
 }
 
 impl Guarded {
+    /// Reads what it prints until it is over: by itself, or, without a status, because it was ended.
+    async fn seen_out(
+        mut self,
+        reading: impl Future<Output = io::Result<()>>,
+        cancel: impl Future<Output = ()>,
+        timeout: Option<Duration>,
+    ) -> io::Result<Option<ExitStatus>> {
+        let mut reading = pin!(reading);
+        let mut ending = pin!(async {
+            tokio::select! {
+                biased; // What has ended by itself was not ended by us.
+                status = self.wait() => return status.map(Some),
+                () = cancel => {}
+                () = elapsed(timeout) => {}
+            }
+            self.end().await;
+            Ok(None)
+        });
+        tokio::select! {
+            status = &mut ending => {
+                // Running into the limit loses nothing of what was ours.
+                time::timeout(DRAIN_LIMIT, reading).await.unwrap_or(Ok(()))?;
+                status
+            }
+            read = &mut reading => {
+                read?;
+                ending.await
+            }
+        }
+    }
+
     /// Waits until the process and everything it started is gone; what it leaves running is ended.
     ///
     /// Closes [`stdin`](Self::stdin) first unless it was taken out, so that a process reading to

@@ -17,6 +17,8 @@ pub struct Script {
     name: Arc<str>,
     reports_cost: bool,
     turns: Arc<[Arc<CannedTurn>]>,
+    /// What is said about a test of a workflow with this script; null where nothing is.
+    pub test: serde_json::Value,
 }
 
 /// How a script is written down.
@@ -127,7 +129,7 @@ impl Script {
         let turns: Result<Vec<_>, Mistake> =
             file.turn.into_iter().map(|turn| CannedTurn::new(turn, text, base)).collect();
         let turns = turns.map_err(fail)?.into_iter().map(Arc::new).collect();
-        Ok(Self { name: name.into(), reports_cost: file.reports_cost, turns })
+        Ok(Self { name: name.into(), reports_cost: file.reports_cost, turns, test: file.test })
     }
 }
 

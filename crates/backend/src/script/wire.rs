@@ -12,6 +12,9 @@ pub(super) struct ScriptFile {
     #[serde(default = "yes")]
     pub(super) reports_cost: bool,
     pub(super) turn: Vec<TurnEntry>,
+    /// What `atomic test` reads; it is none of an agent's business.
+    #[serde(default)]
+    pub(super) test: serde_json::Value,
 }
 
 /// One `[[turn]]`.

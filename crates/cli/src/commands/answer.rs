@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use atomic_event::{Ending, Event, Question, QuestionId};
 use atomic_session::{InboxAnswer, Session, leave_answer};
 
-use super::resume::resume_in;
+use super::resume::{Wanted, resume_in};
 use crate::args::AnswerArgs;
 use crate::failure::Failure;
 use crate::settings::SettingsArgs;
@@ -35,7 +35,7 @@ pub(crate) fn answer(args: &AnswerArgs) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     if args.resume {
-        return resume_in(dir, None, &SettingsArgs::default(), &args.output);
+        return resume_in(dir, Wanted::default(), &SettingsArgs::default(), &args.output);
     }
     let session = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
     say(&format!("Nobody works on the session. Continue with: atomic resume {session}"));

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use atomic_registry::{Class, Entity, Finding, Names, Severity};
-use atomic_workflow::descriptor::Library as _;
+use atomic_workflow::descriptor::{Fault, Library as _};
 
 use crate::args::CheckArgs;
 use crate::catalog::Catalog;
 use crate::failure::Failure;
+use crate::gate::Leave;
 use crate::load::Loaded;
 use crate::{paint, uses};
 
@@ -23,7 +24,10 @@ struct Report {
 }
 
 pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
-    let catalog = Catalog::here()?;
+    let mut catalog = Catalog::here()?;
+    // Whoever names a file is asked about it; whoever looks at everything is not.
+    let otherwise = if args.what.is_empty() { Leave::None } else { Leave::Ask };
+    catalog.set_leave(args.trust, otherwise);
     let index = Index::of(&catalog);
     let mut broken = 0;
     let mut tell = |what: &str, report: Result<Report, Failure>| match report {
@@ -189,7 +193,13 @@ impl Report {
     }
 
     fn of_workflow(loaded: Loaded) -> Self {
-        Self { errors: loaded.errors, warnings: loaded.warnings }
+        let Loaded { errors, mut warnings, refused, .. } = loaded;
+        // What is not trusted may still be sound.
+        warnings.extend(refused.map(|fault| {
+            let message = format!("only what can be read of it was checked: {}", fault.message);
+            Fault { is_error: false, message, ..fault }.to_string()
+        }));
+        Self { errors, warnings }
     }
 
     fn add<'f>(&mut self, findings: impl IntoIterator<Item = &'f Finding>) {

@@ -116,7 +116,7 @@ fn parsed(setting: &Setting, texts: &[String]) -> Result<Value, Failure> {
     let values = texts.iter().map(|text| setting.parse(text));
     let values: Vec<Value> =
         values.collect::<Result<_, _>>().map_err(|error| wrong(error.to_string()))?;
-    if values.len() > 1 && setting.kind != Kind::Commands {
+    if values.len() > 1 && !matches!(setting.kind, Kind::Commands | Kind::Names) {
         return Err(wrong("it takes one value; put it in quotes if there are spaces in it".into()));
     }
     let last = values.into_iter().reduce(settings::joined);

@@ -148,7 +148,9 @@ fn make_folder(wanted: Option<&Path>) -> Result<PathBuf, Failure> {
             std::fs::create_dir(&path).map_err(|error| failed(&path, &error))?;
             path
         }
-        None => fresh_folder().map_err(|error| failed(&std::env::temp_dir(), &error))?,
+        None => {
+            fresh_folder("atomic-demo").map_err(|error| failed(&std::env::temp_dir(), &error))?
+        }
     };
     git(&folder, &["init", "--quiet", "--initial-branch=main"])?;
     let identity = ["-c", "user.name=Atomic demo", "-c", "user.email=demo@localhost"];
@@ -157,11 +159,11 @@ fn make_folder(wanted: Option<&Path>) -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-/// The first of `atomic-demo-1`, `atomic-demo-2`, … that does not exist yet.
-fn fresh_folder() -> std::io::Result<PathBuf> {
+/// The first of `<name>-1`, `<name>-2`, … among the temporary files that does not exist yet.
+pub(crate) fn fresh_folder(name: &str) -> std::io::Result<PathBuf> {
     let parent = std::env::temp_dir();
     for number in 1u32.. {
-        let folder = parent.join(format!("atomic-demo-{number}"));
+        let folder = parent.join(format!("{name}-{number}"));
         match std::fs::create_dir(&folder) {
             Ok(()) => return Ok(folder),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}

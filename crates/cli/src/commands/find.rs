@@ -41,6 +41,15 @@ pub(super) fn known_sessions() -> Known {
     Known { listing, problem }
 }
 
+/// Whether a session was begun by this user on this machine.
+pub(super) fn is_listed(dir: &Path) -> bool {
+    let entries = home::index(&stage::disk()).and_then(|index| index.entries().ok());
+    let is_it = |entry: &IndexEntry| {
+        entry.dir == dir || entry.dir.canonicalize().ok().as_deref() == Some(dir)
+    };
+    entries.is_some_and(|listing| listing.entries.iter().any(is_it))
+}
+
 /// The sessions in a folder that are not in the list. Only their journals are read.
 fn unlisted(folder: &Path, listed: &BTreeSet<String>) -> Vec<IndexEntry> {
     let folders = std::fs::read_dir(folder).into_iter().flatten().flatten();

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use atomic_runner::{Fork, ForkRequest, ForkTools, SetKey, fork as make};
 use serde_json::Value;
 
-use super::resume::resume_in;
+use super::resume::{Wanted, resume_in};
 use crate::args::ForkArgs;
 use crate::failure::Failure;
 use crate::settings::SettingsArgs;
@@ -42,7 +42,7 @@ pub(crate) fn fork(args: &ForkArgs) -> Result<ExitCode, Failure> {
     if !args.run {
         return Ok(ExitCode::SUCCESS);
     }
-    resume_in(fork.dir, None, &SettingsArgs::default(), &args.output)
+    resume_in(fork.dir, Wanted::default(), &SettingsArgs::default(), &args.output)
 }
 
 /// Everything a person must know about the new session.

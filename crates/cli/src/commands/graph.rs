@@ -13,14 +13,14 @@ use atomic_workflow::Action;
 use console::Style;
 use serde::Deserialize as _;
 
-use super::resume::first_fact;
 use crate::args::{Format, GraphArgs};
 use crate::catalog::Catalog;
 use crate::failure::Failure;
+use crate::gate::Leave;
 use crate::{paint, stage};
 
 pub(crate) fn graph(args: &GraphArgs) -> Result<ExitCode, Failure> {
-    let (mut graph, overlay) = drawn(&args.what)?;
+    let (mut graph, overlay) = drawn(args)?;
     tell_backends(&mut graph);
     let picture = match args.format {
         Format::Mermaid => mermaid(&graph, &overlay),
@@ -45,17 +45,22 @@ pub(crate) fn graph(args: &GraphArgs) -> Result<ExitCode, Failure> {
 }
 
 /// What is to be drawn: a workflow first, else a session.
-fn drawn(text: &str) -> Result<(Graph, Overlay), Failure> {
-    let not_a_workflow = match Catalog::here()?.load(text) {
+fn drawn(args: &GraphArgs) -> Result<(Graph, Overlay), Failure> {
+    let text = args.what.as_str();
+    let mut catalog = Catalog::here()?;
+    catalog.set_leave(args.trust, Leave::Ask);
+    let not_a_workflow = match catalog.load(text) {
         Ok(loaded) => {
             // A picture helps to see what is wrong, so errors do not keep it back.
-            let graph = loaded.graph.ok_or_else(|| Failure::Failed(loaded.errors.join("\n")))?;
-            return Ok((graph, Overlay::default()));
+            return match loaded.graph.clone() {
+                Some(graph) => Ok((graph, Overlay::default())),
+                None => loaded.sound().map(|workflow| (workflow.graph, Overlay::default())),
+            };
         }
         Err(failure) => failure,
     };
     let Ok(dir) = super::find_session(text) else { return Err(not_a_workflow) };
-    let created = first_fact(&dir)?;
+    let created = atomic_runner::kept(stage::disk(), &dir)?;
     let graph = serde_json::from_value(created.graph).map_err(|error| {
         Failure::Failed(format!("the graph of the session cannot be read: {error}"))
     })?;
@@ -107,6 +112,13 @@ fn overlay(dir: &Path) -> Result<Overlay, Failure> {
 fn told(event: &Event) -> Option<(&StepId, Status)> {
     if let Event::StepStarted(started) = event {
         return Some((&started.step, Status::Running));
+    }
+    if let Event::FunctionEvaluated { step, value, error: None, .. } = event {
+        // A script says itself how it ends.
+        let ends = |key: &str| value.get(key).is_some_and(|ending| !ending.is_null());
+        let is_done = ends("done").then_some(Status::Completed);
+        let status = is_done.or(ends("failed").then_some(Status::Failed))?;
+        return value.get("calls").map(|_| (step, status));
     }
     Some(if let Event::StepFinished { step, .. } | Event::BranchChosen { step, .. } = event {
         (step, Status::Completed)

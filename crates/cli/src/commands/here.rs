@@ -31,6 +31,7 @@ impl Here {
         // What the user types is not part of a workflow, and gets what the user has.
         let mut wanted = Settings { inherit: Inherit::All, ..Settings::default() };
         settings::apply(&given, &mut wanted, false);
+        wanted.program.trusted = settings::trusts(&given, &workspace);
         // Nothing is played, so any script will do.
         wanted.script.get_or_insert_with(|| PathBuf::from(demo::EMBEDDED));
         let guard = Guard::from_current_exe();

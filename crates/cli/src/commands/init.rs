@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use atomic_registry::settings::{FILE_NAME, PROJECT_FOLDER, template};
 
+use crate::editor::{self, Done};
 use crate::failure::Failure;
 use crate::paint;
 
@@ -38,6 +39,10 @@ pub(crate) fn init() -> Result<ExitCode, Failure> {
         let verb = if is_new { "made" } else { "kept" };
         let slash = if piece.text.is_none() { "/" } else { "" };
         paint::line(&format!("{verb}  {}{slash}", piece.path.display()));
+    }
+    for (path, done) in editor::equip(root)? {
+        made += usize::from(done != Done::Kept);
+        paint::line(&format!("{}  {}", done.verb(), path.display()));
     }
     paint::line(match made {
         0 => "Everything was there already; nothing was changed.",

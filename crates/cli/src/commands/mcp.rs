@@ -63,8 +63,7 @@ fn remark(here: &Here, is_empty: bool) -> Option<String> {
     if !settings.program.trusted {
         return Some(format!(
             "This project is not trusted: MCP servers, its own ({place}) and yours, are neither \
-             started nor shown. If you trust it: atomic mcp --trust, or, for everything you run, \
-             atomic config set --user trust true"
+             started nor shown. If you trust it: atomic trust . (or, for this once, --trust)"
         ));
     }
     is_empty.then(|| format!("{backend} has no MCP servers here. They are put into {place}."))

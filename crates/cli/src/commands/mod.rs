@@ -14,10 +14,13 @@ pub(crate) mod list;
 pub(crate) mod mcp;
 pub(crate) mod migrate;
 pub(crate) mod models;
+pub(crate) mod new;
 pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod sessions;
 pub(crate) mod show;
+pub(crate) mod test;
+pub(crate) mod trust;
 pub(crate) mod turn;
 
-use find::{find_session, known_sessions};
+use find::{find_session, is_listed, known_sessions};

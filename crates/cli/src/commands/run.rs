@@ -10,6 +10,7 @@ use atomic_graph::Graph;
 use atomic_runner::{Ended, Run, Settings, Show, StartRequest, read_prompt};
 use atomic_workflow::descriptor::author_words;
 use atomic_workflow::{Workflow, launchers};
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::SendTimeoutError;
@@ -17,6 +18,7 @@ use tokio::sync::mpsc::error::SendTimeoutError;
 use crate::args::{OutputArgs, RunArgs};
 use crate::catalog::Catalog;
 use crate::failure::{Failure, exit_code};
+use crate::gate::Leave;
 use crate::show::Look;
 use crate::{catalog, paint, settings, show, stage};
 
@@ -27,12 +29,20 @@ pub(crate) fn somebody_is_there(output: &OutputArgs) -> bool {
 
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let workspace = catalog::here()?;
-    let catalog = Catalog::of(&workspace);
+    let mut catalog = Catalog::of(&workspace);
     catalog.introduce(args.output.verbose);
-    let workflow = catalog.workflow(&args.workflow)?;
     let mut wanted = Settings::default();
     let given = settings::for_start(&args.start, &args.settings, &workspace)?;
     settings::apply(&given, &mut wanted, somebody_is_there(&args.output));
+    let gate = &mut catalog.shelf.gate;
+    gate.leave = match wanted.program.trusted {
+        true => Leave::Given,
+        false if somebody_is_there(&args.output) => Leave::Ask,
+        false => Leave::None,
+    };
+    let workflow = catalog.workflow(&args.workflow)?;
+    catalog.admit_documents(&workflow)?;
+    wanted.program.trusted = settings::trusts(&given, &workspace);
     if args.plan {
         return plan(&workflow, &args.prompt, &wanted);
     }
@@ -70,18 +80,20 @@ fn named_backends(graph: &Graph) -> BTreeMap<BackendId, Vec<String>> {
     named
 }
 
+/// What a run is driven on.
+pub(crate) fn runtime() -> Result<Runtime, Failure> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let built = builder.worker_threads(2).enable_all().build();
+    built.map_err(|error| Failure::Failed(format!("the program could not start: {error}")))
+}
+
 /// Starts a run and carries it to its end, showing what happens and passing on what the user wants.
 pub(crate) fn see_through(
     output: &OutputArgs,
     look: Look,
     start: impl FnOnce() -> Result<(Run, Show), Failure>,
 ) -> Result<Ended, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::Failed(format!("the program could not start: {error}")))?;
-    runtime.block_on(async {
+    runtime()?.block_on(async {
         let (intents, wishes) = mpsc::channel(16);
         // Before anything is started, so that no signal finds us unprepared.
         listen_for_signals(&intents)
@@ -90,8 +102,8 @@ pub(crate) fn see_through(
         let is_kept = look != Look::Answer { is_kept: false };
         if let Some(why) = shown.unlisted().filter(|_| is_kept) {
             paint::warn(&format!(
-                "this session is not in the list of sessions: {why}; resume it in this folder, or \
-                 with `atomic resume {}`",
+                "this session is not in the list of sessions: {why}; resume it with \
+                 `atomic resume --trust {}`",
                 run.dir().display()
             ));
         }

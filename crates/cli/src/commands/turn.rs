@@ -29,6 +29,7 @@ pub(crate) fn turn(args: &TurnArgs) -> Result<ExitCode, Failure> {
     let mut wanted = Settings { inherit: Inherit::All, ..Settings::default() };
     let given = settings::for_start(&args.start, &args.settings, &workspace)?;
     settings::apply(&given, &mut wanted, somebody_is_there(&args.output));
+    wanted.program.trusted = settings::trusts(&given, &workspace);
     if args.no_session && wanted.on_question == OnQuestion::Pause {
         // There will be nothing to come back to.
         wanted.on_question = OnQuestion::Fail;

@@ -12,7 +12,8 @@ use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
-use atomic_event::{Delta, Envelope, Event, Intent, Question, QuestionId};
+use atomic_event::{Delta, Envelope, Event, Intent, Question, QuestionId, StepError};
+use atomic_graph::code;
 use atomic_runner::{Ended, Outcome, Show, Shown, StreamMode};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -128,6 +129,18 @@ fn answer_farewell(ended: &Ended, is_kept: bool) {
     }
 }
 
+/// What went wrong, with the lines of the workflow's own file around it.
+fn with_frame(error: &StepError) -> String {
+    let detail = error.detail.as_deref().filter(|_| error.code == code::FUNCTION);
+    let is_frame = |line: &&str| line.contains(" | ");
+    let frame: Vec<&str> =
+        detail.into_iter().flat_map(str::lines).filter(is_frame).take(5).collect();
+    if frame.is_empty() {
+        return error.message.clone();
+    }
+    format!("{}\n{}", error.message, frame.join("\n"))
+}
+
 fn steps_farewell(ended: &Ended) {
     let name = workflow_name(&ended.dir);
     for line in task_lines(&ended.dir) {
@@ -142,7 +155,7 @@ fn steps_farewell(ended: &Ended) {
         }
         Outcome::Failed { error, .. } => {
             paint::line(&format!("Failed {name} session: {}", ended.session));
-            paint::complain(&error.message);
+            paint::complain(&with_frame(error));
             paint::line(&resume_line(ended));
         }
         Outcome::Waiting(questions) => {

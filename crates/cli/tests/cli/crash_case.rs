@@ -267,7 +267,7 @@ impl<'s> Case<'s> {
     }
 
     /// Every file in the project that is not the session's or made by cargo.
-    fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+    pub(crate) fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files = BTreeMap::new();
         let work = self.env.work();
         let mut folders = vec![work.clone()];

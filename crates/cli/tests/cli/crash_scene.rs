@@ -1,6 +1,7 @@
 //! What is played in the crash tests. Every turn and every check first puts its step in the ledger,
 //! so the ledger says what was really begun, whatever the session says.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::env::TestEnv;
@@ -12,9 +13,19 @@ pub(crate) struct Scene {
     pub(crate) sessions: &'static str,
     script: String,
     settings: Vec<&'static str>,
-    /// What `workflow` says, when it is a file.
-    file: Option<String>,
+    /// Files of the project that it needs, and what they say.
+    files: Vec<(String, String)>,
+    /// What it is asked to do.
+    prompt: String,
+    /// Prepares the project; the programs that are to be found.
+    prepare: Option<Box<Prepare>>,
 }
+
+/// Prepares a project, and says where programs are looked for.
+type Prepare = dyn Fn(&TestEnv) -> PathBuf + Send + Sync;
+
+/// What is asked for, where it does not matter.
+const PROMPT: &str = "Build it";
 
 /// The check of the house: red as long as there is a hole in it.
 const NO_HOLE: &str = "echo \"gate $ATOMIC_STEP\" >> \"$LEDGER\"; \
@@ -28,11 +39,16 @@ impl Scene {
     /// `atomic run` of this scene.
     pub(crate) fn run(&self, env: &TestEnv) -> Command {
         let script = env.script(&self.script);
-        if let Some(text) = &self.file {
-            std::fs::write(env.work().join(self.workflow), text).unwrap();
+        for (name, text) in &self.files {
+            let path = env.work().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
         }
-        let mut command = env.atomic(["run", self.workflow, "Build it", "--backend", "script"]);
+        let mut command = env.atomic(["run", self.workflow, &self.prompt, "--backend", "script"]);
         command.arg("--script").arg(script).args(&self.settings);
+        if let Some(prepare) = &self.prepare {
+            command.env("PATH", prepare(env));
+        }
         command
     }
 
@@ -56,19 +72,43 @@ impl Scene {
 
     /// Two agents and a question of the workflow itself.
     pub(crate) fn second_opinion() -> Self {
-        Self {
-            workflow: "second-opinion",
-            sessions: ".atomic/sessions",
-            script: second_opinion(),
-            settings: vec!["--on-question", "recommended"],
-            file: None,
-        }
+        Self::own("second-opinion", second_opinion())
     }
 
     /// A workflow in a file of its own.
     pub(crate) fn of_file(workflow: &'static str, text: String, script: String) -> Self {
-        let settings = vec!["--on-question", "recommended"];
-        Self { workflow, sessions: ".atomic/sessions", script, settings, file: Some(text) }
+        Self { files: vec![(workflow.to_owned(), text)], ..Self::own(workflow, script) }
+    }
+
+    /// A workflow that is code, with the code of others.
+    pub(crate) fn of_code(
+        workflow: &'static str,
+        files: Vec<(String, String)>,
+        script: String,
+    ) -> Self {
+        let settings = vec!["--on-question", "recommended", "--trust"];
+        Self { files, settings, ..Self::own(workflow, script) }
+    }
+
+    /// The same with another prompt, in a project that is prepared.
+    pub(crate) fn begun_with(
+        self,
+        prompt: String,
+        prepare: impl Fn(&TestEnv) -> PathBuf + Send + Sync + 'static,
+    ) -> Self {
+        Self { prompt, prepare: Some(Box::new(prepare)), ..self }
+    }
+
+    fn own(workflow: &'static str, script: String) -> Self {
+        Self {
+            workflow,
+            sessions: ".atomic/sessions",
+            script,
+            settings: vec!["--on-question", "recommended"],
+            files: vec![],
+            prompt: PROMPT.to_owned(),
+            prepare: None,
+        }
     }
 
     /// A crate whose second task has a bug that `cargo test` finds.
@@ -82,7 +122,7 @@ impl Scene {
     }
 
     fn ralph(script: String, settings: Vec<&'static str>) -> Self {
-        Self { workflow: "ralph", sessions: ".ralph/sessions", script, settings, file: None }
+        Self { sessions: ".ralph/sessions", settings, ..Self::own("ralph", script) }
     }
 }
 

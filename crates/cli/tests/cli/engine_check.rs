@@ -181,7 +181,7 @@ fn says(text: &str) -> Value {
 
 /// What a workflow says that is run by this name.
 fn said(project: &Project, name: &str) -> String {
-    let done = project.run_file(name, &[]);
+    let done = project.run_file(name, &["--trust"]);
     assert_eq!(done.code, Some(0), "{name}: {done:?}");
     done.stdout.lines().rev().nth(1).unwrap().to_owned()
 }
@@ -233,7 +233,7 @@ fn a_workflow_uses_another_by_name_and_goes_on_wherever_it_is_resumed() {
     let child = json!({"state": {"greeting": "hello"},
         "nodes": [tool("in", "echo {greeting} {prompt} > greeted; test -e ready")]});
     project.write(".atomic/workflows/child.json", &child.to_string());
-    let failed = project.run_file("flow.json", &[]);
+    let failed = project.run_file("flow.json", &["--trust"]);
     assert_eq!(failed.code, Some(1), "{failed:?}");
     assert_eq!(project.read("greeted"), "hello Do it\n");
 
@@ -488,7 +488,7 @@ fn a_fan_that_does_not_say_how_many_at_once_takes_as_many_as_the_run_does() {
         ),
     ];
     for (title, workflow, more, expected) in table {
-        let done = project.run(&workflow, more);
+        let done = project.run(&workflow, &[more, &["--trust"]].concat());
         assert_eq!(done.code, Some(0), "{title}: {done:?}");
         assert_eq!(most_at_once(&project.story()), expected, "{title}");
         fs::remove_dir_all(project.env.work().join(".atomic/sessions")).unwrap();

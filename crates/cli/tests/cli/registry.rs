@@ -323,7 +323,7 @@ fn a_workflow_is_the_same_one_for_everybody() {
     write("four", "Caps", &[]);
     write("five", "caps", &[]);
     for name in ["ralph", "RALPH", "loop", "both", "zed", "caps", "workflow:caps"] {
-        let ran = project.run_file(name, &[]);
+        let ran = project.run_file(name, &["--trust"]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
         let said = project.read("said");
         fs::remove_file(project.env.work().join("said")).unwrap();

@@ -41,10 +41,7 @@ fn without_a_list_of_sessions_one_is_found_in_its_project() {
         assert!(started.stdout.contains(&format!("Resume with: atomic resume {id}")));
         let told = "warning: this session is not in the list of sessions: ";
         assert_eq!(started.stderr.matches(told).count(), 1, "{}", started.stderr);
-        let remedy = format!(
-            "resume it in this folder, or with `atomic resume {}`",
-            env.session().display()
-        );
+        let remedy = format!("resume it with `atomic resume --trust {}`", env.session().display());
         assert!(started.stderr.contains(&remedy), "{}", started.stderr);
 
         let listed = homeless(env.atomic(["sessions"]), home);
@@ -55,7 +52,11 @@ fn without_a_list_of_sessions_one_is_found_in_its_project() {
             assert_eq!(shown.code, Some(0), "{text}: {shown:?}");
             assert!(shown.stdout.contains("Status: failed"), "{text}: {shown:?}");
         }
-        let resumed = homeless(env.atomic(["resume", &id, "think"]), home);
+        // It could have come with the project.
+        let refused = homeless(env.atomic(["resume", &id, "think"]), home);
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.stderr.contains("not in your list of sessions"), "{refused:?}");
+        let resumed = homeless(env.atomic(["resume", &id, "think", "--trust"]), home);
         assert_eq!(resumed.code, Some(0), "{resumed:?}");
 
         let unknown = homeless(env.atomic(["resume", "zzz"]), home);
@@ -71,7 +72,7 @@ fn a_session_is_found_by_its_folder_from_anywhere() {
     assert_eq!(started.code, Some(1), "{started:?}");
     let folder = env.session();
     let mut resume = env.atomic(["resume"]);
-    resume.arg(&folder).arg("think").current_dir(env.outside("home"));
+    resume.arg(&folder).args(["think", "--trust"]).current_dir(env.outside("home"));
     let resumed = homeless(resume, None);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     let mut show = env.atomic(["sessions", "show", "."]);

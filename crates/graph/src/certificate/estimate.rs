@@ -140,6 +140,7 @@ impl Estimate<'_> {
             Inside::Items { levels, times, workers } => {
                 self.items(spot.place, levels, *times, *workers)
             }
+            Inside::Calls { levels, times } => self.calls(spot.place, levels, *times),
             Inside::Branches(levels) => {
                 let all: Vec<Most> = levels.iter().map(|level| self.level(*level)).collect();
                 Most {
@@ -151,7 +152,11 @@ impl Estimate<'_> {
         if once.launches == Bound::Unbounded {
             let unknown = self.shape.places[spot.place].unknown.iter();
             let counted = |unknown: &&Unknown| match unknown {
-                Unknown::Rounds | Unknown::Tasks | Unknown::List { .. } => true,
+                Unknown::Rounds
+                | Unknown::Tasks
+                | Unknown::List { .. }
+                | Unknown::Script
+                | Unknown::Calls { .. } => true,
                 Unknown::Workers { .. } | Unknown::Visits { .. } => false,
             };
             let reasons = unknown.filter(counted).cloned().map(Why::Unknown);
@@ -165,6 +170,18 @@ impl Estimate<'_> {
             return Most { launches: Bound::ZERO, ..once };
         }
         Most { launches, ..once }
+    }
+
+    /// Every call may be of what costs most, and all of them may be under way at once.
+    fn calls(&mut self, place: usize, levels: &[usize], times: Bound) -> Most {
+        let all: Vec<Most> = levels.iter().map(|level| self.level(*level)).collect();
+        let dearest = |of: fn(&Most) -> Bound| all.iter().map(of).max().unwrap_or(Bound::ZERO);
+        let (launches, at_once) = (dearest(|most| most.launches), dearest(|most| most.at_once));
+        if times == Bound::Unbounded && at_once > Bound::ZERO {
+            let reasons = self.shape.places[place].unknown.iter().cloned().map(Why::Unknown);
+            self.crowds.extend(reasons.map(|why| Reason { place, why }));
+        }
+        Most { launches: launches.times(times), at_once: at_once.times(times) }
     }
 
     fn items(&mut self, place: usize, levels: &[usize], times: Bound, workers: Bound) -> Most {

@@ -182,7 +182,7 @@ impl<'s> Totals<'s> {
             match &spot.inside {
                 Inside::Nothing | Inside::Launch => {}
                 Inside::Rounds { level, times } => self.add(*level, tries.times(*times)),
-                Inside::Items { levels, times, .. } => {
+                Inside::Items { levels, times, .. } | Inside::Calls { levels, times } => {
                     levels.iter().for_each(|level| self.add(*level, tries.times(*times)));
                 }
                 Inside::Branches(levels) => {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Bound;
 use super::flow::Flow;
-use crate::{Count, Each, FunctionId, Graph, Key, Kind, Node, OnError, Ready, State};
+use crate::{Branch, Count, Each, FunctionId, Graph, Key, Kind, Node, OnError, Ready, State};
 
 /// A graph and all graphs inside it. The same graph appears several times where the items of a
 /// fan decide how large it is.
@@ -56,6 +56,11 @@ pub(super) enum Inside {
     },
     /// Several graphs at once.
     Branches(Vec<usize>),
+    /// So many graphs in all, each of them one of these, as many at once as there are.
+    Calls {
+        levels: Vec<usize>,
+        times: Bound,
+    },
 }
 
 /// A node, for the reader.
@@ -79,6 +84,8 @@ pub(super) struct Place {
 pub(super) enum Unknown {
     /// How often the loop goes round.
     Rounds,
+    /// What a script calls.
+    Script,
     /// Tasks run again, and new ones come.
     Tasks,
     /// The list of a fan.
@@ -87,6 +94,8 @@ pub(super) enum Unknown {
     Workers { key: Key, made_by: Option<FunctionId> },
     /// The limit of visits.
     Visits { key: Key, made_by: Option<FunctionId> },
+    /// The number of calls of a script.
+    Calls { key: Key, made_by: Option<FunctionId> },
 }
 
 /// What a graph inside others sees of the state.
@@ -167,19 +176,45 @@ impl Shape {
             }
             Kind::Each(each) => self.fan(each, scope, &inside_at, &mut unknown),
             Kind::Parallel(parallel) => {
-                let (mut levels, mut end) = (vec![], at.first + 1);
-                for branch in &parallel.branches {
-                    let path = format!("{path}[{}]/", branch.id);
-                    let at = At { path, first: end, ..inside_at };
-                    let (level, next) = self.level(&branch.graph, scope, &at);
-                    levels.push(level);
-                    end = next;
-                }
+                let (levels, end) = self.branches(&parallel.branches, scope, &path, &inside_at);
                 (Inside::Branches(levels), end)
+            }
+            Kind::Script(script) => {
+                let times = match &script.max_calls {
+                    Some(count) => self.count(count, scope, &mut unknown, |key, made_by| {
+                        Unknown::Calls { key, made_by }
+                    }),
+                    None => {
+                        unknown.push(Unknown::Script);
+                        Bound::Unbounded
+                    }
+                };
+                let scope = Scope { made_by: Some(&script.advance), ..scope.clone() };
+                let (levels, end) = self.branches(&script.bodies, &scope, &path, &inside_at);
+                (Inside::Calls { levels, times }, end)
             }
         };
         self.note(at.first, end, limit, unknown);
         Spot { place: at.first, attempts, limit, inside }
+    }
+
+    /// Looks at graphs that have names; gives their numbers and the place after the last.
+    fn branches<'s>(
+        &mut self,
+        branches: &'s [Branch],
+        scope: &Scope<'s>,
+        path: &str,
+        inside_at: &At,
+    ) -> (Vec<usize>, usize) {
+        let (mut levels, mut end) = (vec![], inside_at.first);
+        for branch in branches {
+            let path = format!("{path}[{}]/", branch.id);
+            let at = At { path, first: end, ..*inside_at };
+            let (level, next) = self.level(&branch.graph, scope, &at);
+            levels.push(level);
+            end = next;
+        }
+        (levels, end)
     }
 
     /// Keeps what was found about a node, also when it is looked at for another item.
@@ -304,6 +339,7 @@ fn counts_by(graph: &Graph, key: &Key) -> bool {
     graph.nodes.iter().any(|node| {
         let fan = match &node.kind {
             Kind::Each(each) => each.over == *key || by(&each.workers),
+            Kind::Script(script) => script.max_calls.as_ref().is_some_and(by),
             Kind::Work { .. }
             | Kind::Decision
             | Kind::Subgraph { .. }

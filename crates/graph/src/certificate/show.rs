@@ -74,16 +74,26 @@ fn missing(shape: &Shape, place: usize, unknown: &Unknown) -> (String, String) {
     };
     let why = match unknown {
         Unknown::Rounds => "nothing limits how often the loop goes round".to_owned(),
+        Unknown::Script => "what the script calls is decided while it runs".to_owned(),
         Unknown::Tasks => "its tasks may run again and new ones may come".to_owned(),
         Unknown::List { key, made_by } => made("its list", key, made_by),
         Unknown::Workers { key, made_by } => made("the number of its workers", key, made_by),
         Unknown::Visits { key, made_by } => made("the limit of its visits", key, made_by),
+        Unknown::Calls { key, made_by } => made("the limit of its calls", key, made_by),
     };
     let own = once_known(std::iter::once(unknown));
     let remedy = own.or_else(|| once_known(inside(shape, place))).unwrap_or_else(|| {
         let nodes = shape.places[place + 1..shape.places[place].end].iter();
         let nodes = nodes.filter(|node| node.launches && node.limit == Bound::Unbounded);
-        let rounds = if *unknown == Unknown::Rounds { "`max_rounds`, or " } else { "" };
+        let rounds = match unknown {
+            Unknown::Rounds => "`max_rounds`, or ",
+            Unknown::Script => "`max_calls`, or ",
+            Unknown::Tasks
+            | Unknown::List { .. }
+            | Unknown::Workers { .. }
+            | Unknown::Visits { .. }
+            | Unknown::Calls { .. } => "",
+        };
         let nodes = names(nodes.map(|node| &node.path));
         format!("set {rounds}`max_visits` of {nodes}")
     });
@@ -101,12 +111,15 @@ fn once_known<'u>(unknown: impl Iterator<Item = &'u Unknown>) -> Option<String> 
         .filter_map(|unknown| match unknown {
             Unknown::List { key, made_by: None }
             | Unknown::Workers { key, made_by: None }
-            | Unknown::Visits { key, made_by: None } => Some(key),
+            | Unknown::Visits { key, made_by: None }
+            | Unknown::Calls { key, made_by: None } => Some(key),
             Unknown::Rounds
+            | Unknown::Script
             | Unknown::Tasks
             | Unknown::List { made_by: Some(_), .. }
             | Unknown::Workers { made_by: Some(_), .. }
-            | Unknown::Visits { made_by: Some(_), .. } => None,
+            | Unknown::Visits { made_by: Some(_), .. }
+            | Unknown::Calls { made_by: Some(_), .. } => None,
         })
         .collect();
     keys.sort_unstable();

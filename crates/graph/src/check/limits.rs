@@ -89,7 +89,11 @@ fn of_kind(site: Site<'_, '_>, report: &mut Report, node: &Node) {
         }
         Kind::Each(each) => of_each(site, report, node, each),
         Kind::Parallel(parallel) => of_parallel(site, report, node, parallel),
-        Kind::Work { .. } | Kind::Decision | Kind::Subgraph { .. } | Kind::Loop { .. } => {}
+        Kind::Work { .. }
+        | Kind::Decision
+        | Kind::Subgraph { .. }
+        | Kind::Loop { .. }
+        | Kind::Script(_) => {}
     }
 }
 

@@ -75,7 +75,7 @@ fn is_seen_behind(site: Site<'_, '_>) -> bool {
     owner(site).is_some_and(|(outer, node)| match &outer.node(node).kind {
         Kind::Loop { .. } | Kind::Parallel(_) => true,
         Kind::Subgraph { isolated, output, .. } => !isolated && output.is_none(),
-        Kind::Work { .. } | Kind::Decision | Kind::Each(_) => false,
+        Kind::Work { .. } | Kind::Decision | Kind::Each(_) | Kind::Script(_) => false,
     })
 }
 

@@ -22,6 +22,9 @@ pub struct Problem {
     pub message: String,
     /// What to do.
     pub remedy: String,
+    /// The lines of the author's file around it, where somebody has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frame: Option<String>,
 }
 
 /// Where in a workflow something is.
@@ -120,12 +123,14 @@ impl fmt::Display for Span {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { code, severity, place, message, remedy } = self;
+        let Self { code, severity, place, message, remedy, frame } = self;
         let span = place.span.as_ref().map_or_else(String::new, |span| format!("{span}: "));
         let said = format!("{span}{code} {severity} at {place}: {message}");
         // Names in a graph come from strangers: none of them begins a line of its own.
         let [said, remedy] = [&said, remedy].map(|text| text.replace('\n', "\\n"));
-        write!(f, "{said}\n  help: {remedy}")
+        let frame = frame.as_deref().unwrap_or_default().trim_end();
+        let frame = if frame.is_empty() { String::new() } else { format!("{frame}\n") };
+        write!(f, "{said}\n{frame}  help: {remedy}")
     }
 }
 
@@ -138,7 +143,7 @@ impl Problem {
         remedy: impl Into<String>,
     ) -> Self {
         let (message, remedy) = (message.into(), remedy.into());
-        Self { code, severity: code.severity(), place, message, remedy }
+        Self { code, severity: code.severity(), place, message, remedy, frame: None }
     }
 
     /// Whether it keeps the graph from being run.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::problem::{Place, listed};
 use super::scope::Site;
 use super::{Code, Problem, Report};
-use crate::{Edge, Kind, Node, NodeId, OnError};
+use crate::{Branch, Edge, Kind, Node, NodeId, OnError};
 
 /// What would give a step an ambiguous name.
 const NOT_IN_IDS: [char; 3] = ['/', '[', ']'];
@@ -52,22 +52,32 @@ fn ids(site: Site<'_, '_>, report: &mut Report) {
             let remedy = "use letters, digits, `-` and `_`; the rest is for the names of steps";
             report.add(site, Problem::new(Code::BAD_ID, place(), message, remedy));
         }
-        if let Kind::Parallel(parallel) = &node.kind {
-            let mut names = BTreeSet::new();
-            for (number, branch) in parallel.branches.iter().enumerate() {
-                let place = || site.at(id).part(format!("branches[{number}]"));
-                if !names.insert(&branch.id) {
-                    let message = format!("there is already a branch \"{}\"", branch.id);
-                    let remedy = "rename one of the two";
-                    report
-                        .add(site, Problem::new(Code::DUPLICATE_BRANCH, place(), message, remedy));
-                }
-                if branch.id.as_str().is_empty() {
-                    let message = "a branch has an empty id";
-                    let remedy = "give it a name, under which its output is found";
-                    report.add(site, Problem::new(Code::BAD_ID, place(), message, remedy));
-                }
-            }
+        match &node.kind {
+            Kind::Parallel(parallel) => names(site, report, id, "branches", &parallel.branches),
+            Kind::Script(script) => names(site, report, id, "bodies", &script.bodies),
+            Kind::Work { .. }
+            | Kind::Decision
+            | Kind::Subgraph { .. }
+            | Kind::Loop { .. }
+            | Kind::Each(_) => {}
+        }
+    }
+}
+
+/// The names of the graphs inside a node.
+fn names(site: Site<'_, '_>, report: &mut Report, id: &NodeId, part: &str, all: &[Branch]) {
+    let mut names = BTreeSet::new();
+    for (number, branch) in all.iter().enumerate() {
+        let place = || site.at(id).part(format!("{part}[{number}]"));
+        if !names.insert(&branch.id) {
+            let message = format!("there is already a branch \"{}\"", branch.id);
+            let remedy = "rename one of the two";
+            report.add(site, Problem::new(Code::DUPLICATE_BRANCH, place(), message, remedy));
+        }
+        if branch.id.as_str().is_empty() {
+            let message = "a branch has an empty id";
+            let remedy = "give it a name, under which its output is found";
+            report.add(site, Problem::new(Code::BAD_ID, place(), message, remedy));
         }
     }
 }

@@ -65,6 +65,8 @@ fn around(scopes: &[Scope<'_>], owner: Option<Owner<'_>>) -> (bool, bool) {
     let outer = &scopes[owner.scope];
     let node = &outer.graph.nodes[owner.node as usize];
     let races = matches!(&node.kind, Kind::Parallel(p) if p.strategy != Strategy::All && p.branches.len() > 1);
+    // A script may stop what it has called.
+    let races = races || matches!(node.kind, Kind::Script(_));
     let bounded = outer.bounded || node.timeout_ms.is_some();
     (bounded, outer.can_be_left || races || node.on_error != OnError::Abort)
 }

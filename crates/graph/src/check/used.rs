@@ -108,6 +108,7 @@ fn functions(node: &Node) -> Vec<(&'static str, &FunctionId)> {
         Kind::Parallel(parallel) => {
             functions.extend(parallel.merge.as_ref().map(|f| ("merge", f)));
         }
+        Kind::Script(script) => functions.push(("advance", &script.advance)),
         Kind::Work { .. } | Kind::Decision | Kind::Loop { until: None, .. } | Kind::Each(_) => {}
     }
     functions

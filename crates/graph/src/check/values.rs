@@ -12,7 +12,7 @@ use super::scope::{Owner, Scopes, Site};
 use super::used::Used;
 use super::{Code, Place, Problem, Report, UseKind};
 use crate::reduce::kind;
-use crate::{Condition, Count, Key, Kind, Node, OnError, Patch, Reducer};
+use crate::{Condition, Count, Key, Kind, Node, OnError, Patch, Reducer, Script};
 
 pub(super) fn check(
     scopes: &Scopes<'_>,
@@ -67,6 +67,7 @@ impl<'a> Changed<'a> {
                 changed.anything |= match &node.kind {
                     Kind::Subgraph { output, .. } => output.is_some(),
                     Kind::Parallel(parallel) => parallel.merge.is_some(),
+                    Kind::Script(_) => true,
                     Kind::Work { .. } | Kind::Decision | Kind::Loop { .. } | Kind::Each(_) => false,
                 };
             }
@@ -149,12 +150,16 @@ impl<'a> Values<'a, '_> {
     fn of_node(&mut self, node: &Node) {
         let place = |part: &str| self.site.at(&node.id).part(part);
         let (visits, workers, over) = (place("max_visits"), place("workers"), place("over"));
+        let calls = place("max_calls");
         if let Some(count) = &node.max_visits {
             self.count("max_visits", count, visits);
         }
         if let Kind::Each(each) = &node.kind {
             self.list(&each.over, over);
             self.count("workers", &each.workers, workers);
+        }
+        if let Kind::Script(Script { max_calls: Some(count), .. }) = &node.kind {
+            self.count("max_calls", count, calls);
         }
         if let OnError::SkipWith(patch) = &node.on_error {
             for (key, change) in patch {
@@ -259,7 +264,8 @@ impl<'a> Values<'a, '_> {
         for pair in inwards.windows(2) {
             let Some(Owner { node, .. }) = pair[1].scope().owner else { continue };
             match &pair[0].node(node).kind {
-                Kind::Subgraph { input: Some(_), .. } => return Begins::Unknown,
+                // What a call is given is not known before it is made.
+                Kind::Subgraph { input: Some(_), .. } | Kind::Script(_) => return Begins::Unknown,
                 Kind::Subgraph { graph, .. } => {
                     if matches!(found, Begins::WithNothing) {
                         found = begins(graph.defaults.get(key));

@@ -71,6 +71,8 @@ fn by_node<'a>(
             Kind::Subgraph { isolated: true, .. } | Kind::Subgraph { output: Some(_), .. } => {
                 Keys::new()
             }
+            // What is changed inside a call stays there, and what the script changes is not known.
+            Kind::Script(_) => Keys::new(),
             Kind::Subgraph { .. } | Kind::Loop { .. } => union(inner),
             Kind::Each(each) => items(site, node, each, union(inner), report),
             Kind::Parallel(parallel) => branches(site, node, parallel, inner, report),

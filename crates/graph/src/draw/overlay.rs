@@ -224,12 +224,25 @@ pub(super) fn place(
 ) -> Option<(String, String)> {
     let (mut scope, mut lane) = (String::new(), String::new());
     let mut path = String::new();
-    for stop in stops {
+    for (number, stop) in stops.iter().enumerate() {
         path = join(&scope, stop.node);
         let kind = spots.get(&path)?.kind;
-        let branch = if let Kind::Parallel(_) = kind { stop.inside.as_deref() } else { None };
+        let branch = match kind {
+            Kind::Parallel(_) => stop.inside.as_deref(),
+            // A call does not say what it is made of; what comes next does.
+            Kind::Script(script) => stops.get(number + 1).and_then(|next| {
+                let body =
+                    |name: &&str| spots.contains_key(&join(&inside(&path, Some(name)), next.node));
+                script.bodies.iter().map(|body| body.id.as_str()).find(body)
+            }),
+            Kind::Work { .. }
+            | Kind::Decision
+            | Kind::Subgraph { .. }
+            | Kind::Loop { .. }
+            | Kind::Each(_) => None,
+        };
         scope = inside(&path, branch);
-        if let (Kind::Each(_), Some(item)) = (kind, &stop.inside) {
+        if let (Kind::Each(_) | Kind::Script(_), Some(item)) = (kind, &stop.inside) {
             lane.push('/');
             lane.push_str(item);
         }

@@ -218,9 +218,11 @@ impl<'a> Drawing<'a> {
             Kind::Work { launch: false, .. } => What::Work,
             Kind::Work { launch: true, .. } => What::Agent,
             Kind::Decision => What::Decision,
-            Kind::Subgraph { .. } | Kind::Loop { .. } | Kind::Each(_) | Kind::Parallel(_) => {
-                What::Cluster
-            }
+            Kind::Subgraph { .. }
+            | Kind::Loop { .. }
+            | Kind::Each(_)
+            | Kind::Parallel(_)
+            | Kind::Script(_) => What::Cluster,
         };
         let described = node.description.as_deref().map(words::clean);
         self.sheet.shapes.push(Shape {

@@ -94,6 +94,8 @@ fn stands(
         {
             Some(Status::Completed)
         }
+        // A call that failed may have been caught: only the script itself knows how it ended.
+        Kind::Script(_) => own.map(|own| own.status).or_else(|| statuses().max()),
         Kind::Parallel(_)
         | Kind::Each(_)
         | Kind::Subgraph { .. }

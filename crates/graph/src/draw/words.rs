@@ -158,6 +158,16 @@ pub(super) fn caption(node: &Node) -> String {
             let fast = if each.fail_fast { " · stops at the first failure" } else { "" };
             format!("each of {} · {workers}{ready}{fast}", each.over)
         }
+        Kind::Script(script) => {
+            let calls = match &script.max_calls {
+                None => return "script".to_owned(),
+                Some(Count::Fixed(1)) => "at most 1 call".to_owned(),
+                Some(many @ (Count::Fixed(_) | Count::Key(_))) => {
+                    format!("at most {} calls", count(many))
+                }
+            };
+            format!("script · {calls}")
+        }
         Kind::Parallel(parallel) => {
             let strategy = match parallel.strategy {
                 Strategy::All => "all",

@@ -82,9 +82,11 @@ impl Machine {
                 self.frame_mut(place.0).active[place.1].state = VisitState::Leaf(leaf);
                 self.choose(place);
             }
-            Kind::Subgraph { .. } | Kind::Loop { .. } | Kind::Each(_) | Kind::Parallel(_) => {
-                self.enter_region(place);
-            }
+            Kind::Subgraph { .. }
+            | Kind::Loop { .. }
+            | Kind::Each(_)
+            | Kind::Parallel(_)
+            | Kind::Script(_) => self.enter_region(place),
         }
     }
 

@@ -134,6 +134,16 @@ impl Fan {
         self.visits.insert(name.to_owned(), visits);
     }
 
+    /// Nodes have other numbers.
+    pub(super) fn renumber(
+        &mut self,
+        renumbered: impl Fn(&str, &BTreeMap<u32, u32>) -> BTreeMap<u32, u32>,
+    ) {
+        for (name, visits) in &mut self.visits {
+            *visits = renumbered(name, visits);
+        }
+    }
+
     /// The list may be another one than was read.
     pub(super) fn read_again(&mut self) {
         (self.read, self.met) = (0, None);

@@ -248,7 +248,10 @@ impl VisitState {
         match self {
             Self::Judging(..) | Self::Done(_) => true,
             Self::Region(region) => {
-                matches!(region.wait, Some(Wait::Input | Wait::Output(_) | Wait::Reduce { .. }))
+                matches!(
+                    region.wait,
+                    Some(Wait::Input | Wait::Output(_) | Wait::Reduce { .. } | Wait::Advance(_))
+                )
             }
             Self::Leaf(_)
             | Self::Asking(_)

@@ -20,6 +20,10 @@ impl Machine {
             let error = error.clone();
             return self.fail_region(place, error);
         }
+        if let Some(Ending::Returned(output)) = &region.ending {
+            let output = output.clone();
+            return self.finish_region(place, output);
+        }
         if region.wait.is_some() {
             return;
         }
@@ -40,6 +44,7 @@ impl Machine {
             | Kind::Work { .. }
             | Kind::Decision
             | Kind::Subgraph { .. }
+            | Kind::Script(_)
             | Kind::Loop { .. } => "items",
         };
         let message = format!("{} of {all} {what} failed; the first: {first}", failed.len());
@@ -83,9 +88,11 @@ impl Machine {
                 }
                 by_branch(outputs, parallel)
             }
-            Kind::Work { .. } | Kind::Decision | Kind::Subgraph { .. } | Kind::Loop { .. } => {
-                Value::Null
-            }
+            Kind::Work { .. }
+            | Kind::Decision
+            | Kind::Subgraph { .. }
+            | Kind::Script(_)
+            | Kind::Loop { .. } => Value::Null,
         };
         self.finish_region(place, outputs);
     }

@@ -13,8 +13,10 @@
 //! | `leaf` | a step the caller carries out: start, finish, loss |
 //! | `failure` | an attempt has failed: again, or what the node's rule says |
 //! | `region`, `fan`, `join` | what runs inside a node |
+//! | `script` | a function that calls graphs and goes on with what they return |
 //! | `stop` | losers of a race, what runs too long, what runs beside a failure |
 //! | `revive` | another chance for a failed run |
+//! | `upgrade` | the run goes on with another version of its graph |
 //! | `snapshot` | the machine as data |
 
 mod advance;
@@ -28,13 +30,16 @@ mod limit;
 mod merge;
 mod region;
 mod revive;
+mod script;
 mod snapshot;
 mod stop;
+mod upgrade;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 pub use exchange::{Effect, Input, Misfit, Start};
+pub use script::{Evaluation, Issued};
 
 use crate::graph::INHERIT;
 use crate::machine::frame::{Frame, Leaf, LeafPhase, VisitState};

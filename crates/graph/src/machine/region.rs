@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::advance::goes_round;
 use super::fan::Fan;
 use super::frame::{Failed, Frame, Parent, VisitState, Was};
+use super::script::Scripting;
 use super::{Effect, FrameId, Machine, Place};
 use crate::state::Changes;
 use crate::{
@@ -33,6 +34,8 @@ pub(super) struct Region {
     /// Rounds in a row in which nothing was started.
     pub(super) idle: usize,
     pub(super) fan: Fan,
+    /// What a script has done so far.
+    pub(super) script: Scripting,
     /// Frames that have finished and whose changes are being applied, oldest first.
     pub(super) absorbing: VecDeque<Absorbing>,
     /// What it waits for besides its frames.
@@ -63,6 +66,8 @@ pub(super) enum Wait {
     Output(Arc<Value>),
     /// A change from inside, combined with what was there.
     Reduce { key: Key, change: Arc<Value> },
+    /// What a script calls next, told this if it has begun already.
+    Advance(Option<Arc<Value>>),
 }
 
 /// How a region ends once its frames are gone.
@@ -72,6 +77,8 @@ pub(super) enum Ending {
     Fail(StepError),
     /// One branch has settled it.
     Join,
+    /// A script has returned this.
+    Returned(Value),
 }
 
 impl Region {
@@ -86,6 +93,7 @@ impl Region {
             round: 0,
             idle: 0,
             fan: Fan::default(),
+            script: Scripting::default(),
             absorbing: VecDeque::new(),
             wait: None,
             ending: None,
@@ -118,6 +126,7 @@ impl Machine {
             Kind::Loop { .. } => self.next_round(place),
             Kind::Each(_) => self.fill_fan(place),
             Kind::Parallel(parallel) => self.open_branches(place, parallel),
+            Kind::Script(_) => self.advance_script(place, None),
             Kind::Work { .. } | Kind::Decision => {}
         }
     }
@@ -132,7 +141,7 @@ impl Machine {
         }
     }
 
-    fn wait(&mut self, place: Place, wait: Wait) {
+    pub(super) fn wait(&mut self, place: Place, wait: Wait) {
         if let Some(region) = self.region_mut(place) {
             region.wait = Some(wait);
         }
@@ -166,7 +175,7 @@ impl Machine {
         let VisitState::Region(region) = &mut visit.state else { return };
         match &plan.node(node).kind {
             Kind::Loop { .. } => scope = format!("{scope}[{}]", region.round),
-            Kind::Each(_) | Kind::Parallel(_) => {
+            Kind::Each(_) | Kind::Parallel(_) | Kind::Script(_) => {
                 scope = format!("{scope}[{}]", crate::id::escape(&name));
             }
             Kind::Work { .. } | Kind::Decision | Kind::Subgraph { .. } => {}
@@ -177,7 +186,7 @@ impl Machine {
             state.fill(&graph.defaults);
         }
         let visits = region.fan.visits_of(&name);
-        let body = plan.body(node, &name);
+        let body = plan.body(node, region.script.body_of(&name).unwrap_or(&name));
         let parent = Parent { frame: place.0, visit: place.1, name };
         let mut child = Frame::new(body, scope, Some(parent), state);
         child.visits = visits;
@@ -223,6 +232,9 @@ impl Machine {
             // It has lost, or came too late: what it changed is dropped.
             return self.end_if_idle(place);
         }
+        if let Kind::Script(_) = kind {
+            return self.call_returned(place, &parent.name, child);
+        }
         if let Kind::Subgraph { isolated, output, .. } = kind
             && (*isolated || output.is_some())
         {
@@ -253,6 +265,7 @@ impl Machine {
             Kind::Each(_)
             | Kind::Loop { .. }
             | Kind::Subgraph { .. }
+            | Kind::Script(_)
             | Kind::Work { .. }
             | Kind::Decision => self.absorb(place),
         }
@@ -291,7 +304,7 @@ impl Machine {
                 self.ask_until(place);
             }
             Kind::Loop { until: None, .. } => self.next_round(place),
-            Kind::Work { .. } | Kind::Decision | Kind::Subgraph { .. } => {
+            Kind::Work { .. } | Kind::Decision | Kind::Subgraph { .. } | Kind::Script(_) => {
                 self.finish_region(place, output);
             }
         }
@@ -335,6 +348,7 @@ impl Machine {
         let value = match result {
             Ok(value) => value,
             Err(error) => {
+                region.script.broke(&wait, &error);
                 region.wait = Some(wait);
                 // Others may be running beside the one this was about.
                 return self.stop_region(place, Ending::Fail(error));
@@ -344,6 +358,7 @@ impl Machine {
             Wait::Reduce { key, change } => {
                 return self.inner_change_combined(place, (key, change), value);
             }
+            Wait::Advance(delivery) => return self.advanced(place, delivery, value),
             // A condition is chosen, not evaluated; only its failure comes here.
             Wait::Until => return,
             wait @ (Wait::Input | Wait::Output(_)) => match to_patch(&value) {
@@ -385,6 +400,7 @@ impl Machine {
                 self.stop_region(place, Ending::Fail(about("branch", name, &error)));
             }
             Kind::Parallel(_) => self.end_if_idle(place),
+            Kind::Script(_) => self.call_failed(place, name, &error),
             Kind::Work { .. } | Kind::Decision | Kind::Subgraph { .. } | Kind::Loop { .. } => {
                 self.fail_region(place, error);
             }
@@ -421,13 +437,19 @@ impl Machine {
     pub(super) fn drop_children(&mut self, region: &Region) {
         let Region { running, failed, waking, .. } = region;
         for child in running.values().chain(failed.values()).chain(waking.values()) {
-            let Some(frame) = self.frames.remove(child) else { continue };
-            for visit in frame.active {
-                if let Some(inner) = visit.state.region() {
-                    self.drop_children(inner);
-                }
+            self.drop_child(*child);
+        }
+    }
+
+    /// Forgets a frame and what is inside it; gives it.
+    pub(super) fn drop_child(&mut self, child: FrameId) -> Option<Frame> {
+        let frame = self.frames.remove(&child)?;
+        for visit in &frame.active {
+            if let Some(inner) = visit.state.region() {
+                self.drop_children(inner);
             }
         }
+        Some(frame)
     }
 
     /// Asks again for what a region was waiting for when it failed, and goes on.
@@ -452,6 +474,7 @@ impl Machine {
             }
             (_, Kind::Each(_)) if region.absorbing.is_empty() => self.fill_fan(place),
             (_, Kind::Parallel(_)) => self.end_if_idle(place),
+            (_, Kind::Script(_)) => self.resume_script(place),
             (_, _) => self.absorb(place),
         }
     }
@@ -462,7 +485,7 @@ fn about(what: &str, name: &str, error: &StepError) -> StepError {
 }
 
 /// What a function returned, as changes to a state.
-fn to_patch(value: &Value) -> Result<Patch, StepError> {
+pub(super) fn to_patch(value: &Value) -> Result<Patch, StepError> {
     match value {
         Value::Null => Ok(Patch::new()),
         Value::Object(fields) => {

@@ -80,6 +80,9 @@ impl Machine {
                 self.queue.push_back(step);
             }
             Was::Region(region) if unread => self.resume_failed(place, region),
+            Was::Region(region) if matches!(node.kind, Kind::Script(_)) => {
+                self.revive_script(place, region);
+            }
             Was::Region(region) => self.revive_region(place, region, &node.kind),
             Was::Asking(result) => {
                 let asks = |signal: &&Signal| signal.kind == Signal::HUMAN;

@@ -13,6 +13,7 @@ use super::fan::Fan;
 use super::frame::{Failed, Frame, Judging, Leaf, Merging, Parent, Visit, VisitState, Was};
 use super::limit::Used;
 use super::region::{Absorbing, Ending, Region, Wait};
+use super::script::Scripting;
 use super::{Machine, Misfit, Place};
 use crate::state::Changes;
 use crate::{Key, NodeId, Program, State, StepError, StepId, StepResult};
@@ -119,6 +120,8 @@ struct SavedRegion {
     #[serde(default)]
     idle: usize,
     fan: Fan,
+    #[serde(default, skip_serializing_if = "Scripting::is_idle")]
+    script: Scripting,
     absorbing: Vec<SavedAbsorbing>,
     wait: Option<SavedWait>,
     ending: Option<Ending>,
@@ -139,6 +142,7 @@ enum SavedWait {
     Until,
     Output(usize),
     Reduce(Key, usize),
+    Advance(Option<Arc<Value>>),
 }
 
 impl Machine {
@@ -319,6 +323,7 @@ impl Pool {
             Wait::Until => SavedWait::Until,
             Wait::Output(value) => SavedWait::Output(self.value(value)),
             Wait::Reduce { key, change } => SavedWait::Reduce(key.clone(), self.value(change)),
+            Wait::Advance(told) => SavedWait::Advance(told.clone()),
         });
         SavedRegion {
             state: self.state(&region.state),
@@ -330,6 +335,7 @@ impl Pool {
             round: region.round,
             idle: region.idle,
             fan: region.fan.clone(),
+            script: region.script.clone(),
             absorbing,
             wait,
             ending: region.ending.clone(),
@@ -453,6 +459,7 @@ impl Shared {
             Some(SavedWait::Reduce(key, change)) => {
                 Some(Wait::Reduce { key, change: Self::pick(&self.values, change)? })
             }
+            Some(SavedWait::Advance(told)) => Some(Wait::Advance(told)),
         };
         Ok(Box::new(Region {
             state: Self::pick(&self.states, saved.state)?,
@@ -464,6 +471,7 @@ impl Shared {
             round: saved.round,
             idle: saved.idle,
             fan: saved.fan,
+            script: saved.script,
             absorbing,
             wait,
             ending: saved.ending,

@@ -36,6 +36,7 @@ fn sort_of(kind: &Kind) -> Sort {
             Strategy::Race => Sort::Race,
             Strategy::Any => Sort::Any,
         },
+        Kind::Script(_) => panic!("scripts have runs of their own"),
     }
 }
 

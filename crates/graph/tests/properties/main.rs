@@ -15,6 +15,8 @@ mod rules;
 mod run;
 mod runs;
 mod scene;
+mod script_views;
+mod scripts;
 mod seeds;
 mod table;
 mod world;

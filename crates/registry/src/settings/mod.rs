@@ -19,9 +19,9 @@ pub use layer::{Origin, Reading, Scope, Sourced, Values};
 pub use page::{reference, template};
 pub use problem::{Place, Problem};
 pub use table::{
-    Audience, BACKEND, CHECK, INHERIT, MAX_ATTEMPTS, MAX_COST, MAX_ITERATIONS, MAX_LAUNCHES,
-    MAX_REVIEW_ROUNDS, MAX_TOKENS, MODEL, ON_QUESTION, Preset, RETRY_WINDOW, SANDBOX, SCRIPT,
-    SETTINGS, Setting, TIMEOUT, TRUST, TURN_TIMEOUT, VARIABLES, Variable, WORKERS, find,
+    Audience, BACKEND, CHECK, ENV_ALLOW, INHERIT, MAX_ATTEMPTS, MAX_COST, MAX_ITERATIONS,
+    MAX_LAUNCHES, MAX_REVIEW_ROUNDS, MAX_TOKENS, MODEL, ON_QUESTION, Preset, RETRY_WINDOW, SANDBOX,
+    SCRIPT, SETTINGS, Setting, TIMEOUT, TRUST, TURN_TIMEOUT, VARIABLES, Variable, WORKERS, find,
     nearest_key, variable_names,
 };
 pub use value::{Kind, Value, WrongValue};

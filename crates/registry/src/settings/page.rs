@@ -117,6 +117,7 @@ pub fn template() -> String {
             | Kind::Money
             | Kind::Time
             | Kind::Commands
+            | Kind::Names
             | Kind::Switch => setting.meaning.to_owned(),
         };
         let line = match setting.preset {

@@ -266,6 +266,19 @@ pub static INHERIT: Setting = Setting {
     users_word: false,
 };
 
+/// Variables that workflows may read.
+pub static ENV_ALLOW: Setting = Setting {
+    key: "env_allow",
+    variable: "ATOMIC_ENV_ALLOW",
+    flag: "env-allow",
+    kind: Kind::Names,
+    preset: Preset::Words("HOME, USER, LANG, TERM, PATH, CI, TZ, SHELL, PWD and TMPDIR only"),
+    example: "GITHUB_TOKEN",
+    meaning: "Further environment variables that a workflow's own code may read",
+    only_at_start: false,
+    users_word: true,
+};
+
 /// Whether what is in the project may be run.
 pub static TRUST: Setting = Setting {
     key: "trust",
@@ -310,6 +323,7 @@ pub static SETTINGS: &[&Setting] = &[
     &TURN_TIMEOUT,
     &RETRY_WINDOW,
     &INHERIT,
+    &ENV_ALLOW,
     &TRUST,
     &SANDBOX,
 ];

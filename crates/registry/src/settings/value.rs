@@ -29,6 +29,8 @@ pub enum Kind {
     Choice(&'static [(&'static str, &'static str)]),
     /// Commands for the shell.
     Commands,
+    /// Several names.
+    Names,
     /// On or off.
     Switch,
 }
@@ -44,6 +46,7 @@ impl Kind {
             Self::Time => "TIME",
             Self::Choice(_) => "CHOICE",
             Self::Commands => "COMMAND",
+            Self::Names => "NAMES",
             Self::Switch => "true|false",
         }
     }
@@ -59,6 +62,7 @@ impl Kind {
             Self::Time => "a time from 1s to ten years (`s`, `m`, `h`)".to_owned(),
             Self::Choice(choices) => listed(choices, "or"),
             Self::Commands => "commands".to_owned(),
+            Self::Names => "names, with commas between them".to_owned(),
             Self::Switch => "`true` or `false`".to_owned(),
         }
     }
@@ -144,6 +148,10 @@ impl Setting {
         match self.kind {
             Kind::Text | Kind::Path => self.filled(text).map(Value::Text),
             Kind::Commands => self.filled(text).map(|command| Value::List(vec![command])),
+            Kind::Names => {
+                let names = text.split(',').map(|name| self.filled(name.trim()));
+                names.collect::<Result<_, _>>().map(Value::List)
+            }
             Kind::Number { least, most } => self.number(text, least, most),
             Kind::Money => money(text).ok_or_else(|| self.wrong(text)).map(Value::Money),
             Kind::Time => seconds(text).ok_or_else(|| self.wrong(text)).map(Value::Seconds),
@@ -166,7 +174,7 @@ impl Setting {
         source: &str,
     ) -> Result<Value, WrongValue> {
         match (self.kind, value) {
-            (Kind::Commands, ast::Value::Array(array)) => {
+            (Kind::Commands | Kind::Names, ast::Value::Array(array)) => {
                 let command = |element: &ast::Value<'_>| match element.as_string_lit() {
                     Some(text) => self.filled(&text.value),
                     None => Err(self.wrong(source)),
@@ -174,7 +182,12 @@ impl Setting {
                 array.elements.iter().map(command).collect::<Result<_, _>>().map(Value::List)
             }
             (
-                Kind::Text | Kind::Path | Kind::Commands | Kind::Choice(_) | Kind::Time,
+                Kind::Text
+                | Kind::Path
+                | Kind::Commands
+                | Kind::Names
+                | Kind::Choice(_)
+                | Kind::Time,
                 ast::Value::StringLit(text),
             ) => self.parse(&text.value),
             (Kind::Number { .. } | Kind::Money | Kind::Time, ast::Value::NumberLit(number)) => {
@@ -189,7 +202,11 @@ impl Setting {
                         ", without quotes"
                     }
                     Kind::Text | Kind::Path | Kind::Choice(_) | Kind::Time => ", in quotes",
-                    Kind::Number { .. } | Kind::Money | Kind::Commands | Kind::Switch => "",
+                    Kind::Number { .. }
+                    | Kind::Money
+                    | Kind::Commands
+                    | Kind::Names
+                    | Kind::Switch => "",
                 });
                 Err(wrong)
             }
@@ -237,6 +254,7 @@ impl Setting {
             Kind::Time => ("length of time", "write 90s, 30m or 8h".to_owned()),
             Kind::Choice(choices) => ("choice", format!("write {}", listed(choices, "or"))),
             Kind::Commands => ("list of commands", format!("write [\"{}\"]", self.example)),
+            Kind::Names => ("list of names", format!("write [\"{}\"]", self.example)),
             Kind::Switch => ("switch", "write true or false".to_owned()),
         };
         let mut problem = format!("`{}` is no {noun}", shortened(text));

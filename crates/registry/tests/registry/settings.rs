@@ -261,6 +261,7 @@ fn value(setting: &'static Setting) -> BoxedStrategy<Value> {
             prop::sample::select(choices).prop_map(|(name, _)| Value::Text(name.to_owned())).boxed()
         }
         Kind::Commands => text().prop_map(|text| Value::List(vec![text])).boxed(),
+        Kind::Names => "[A-Z_]{1,8}".prop_map(|name: String| Value::List(vec![name])).boxed(),
         Kind::Switch => prop::bool::ANY.prop_map(Value::Switch).boxed(),
     }
 }

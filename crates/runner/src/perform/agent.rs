@@ -74,14 +74,14 @@ impl Performer {
             agent: job.agent.clone(),
             system_prompt: job.system_prompt.clone(),
             model: self.model.clone(),
-            workspace: self.workspace.clone(),
+            workspace: self.reach.workspace.clone(),
             resume: job.resume.clone(),
             questions: job.questions,
             tools: job.tools.clone(),
             schema: job.schema.clone(),
             helpers: job.helpers.clone(),
             inherit: job.inherit,
-            marker: self.marker.clone(),
+            marker: self.reach.marker.clone(),
         };
         match self.backend.open(request.clone()).await {
             Ok(conversation) => {

@@ -58,7 +58,7 @@ impl Performer {
         if let Some(given) = &self.checks {
             return given.clone();
         }
-        let mut commands = found_gates(&self.workspace);
+        let mut commands = found_gates(&self.reach.workspace);
         let before = known.and_then(Value::as_object).into_iter().flat_map(Map::keys);
         for command in before {
             if !commands.contains(command) {

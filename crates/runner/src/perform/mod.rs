@@ -2,26 +2,29 @@
 
 mod agent;
 mod check;
+mod request;
+mod tls;
 mod tool;
+mod work;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use atomic_backend::guard::Guard;
 use atomic_backend::{Backend, Inherit, Persona, ToolRules};
 use atomic_event::{
     AgentName, Answer, ConversationId, Delta, Event, How, Question, QuestionId, StepError, StepId,
     StepResult,
 };
 use atomic_graph::Effect;
-use atomic_workflow::{ParseFn, TaskFile};
+use atomic_workflow::{Action, AgentAction, ParseFn, TaskFile};
 use serde_json::Value;
 use tokio::sync::{OwnedRwLockReadGuard, RwLock, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::run::Run;
+use request::Reach;
+pub(crate) use work::WorkJob;
 
 /// A step to carry out.
 pub(crate) struct Task {
@@ -46,6 +49,10 @@ pub(crate) enum Job {
     Compact { conversation: ConversationId },
     /// Read or write a file of tasks; `selected` is what the workflow's own selector picked.
     TaskFile { file: TaskFile, current: Option<Value>, selected: Option<Value> },
+    /// Let a function do its work.
+    Work(WorkJob),
+    /// Ask something of the world outside.
+    Request { name: String, args: Value },
 }
 
 /// Everything a turn needs, put together before it starts.
@@ -171,15 +178,14 @@ pub(crate) struct Performer {
     /// The leave to use the project's files together with others, while it is needed.
     share: Option<OwnedRwLockReadGuard<()>>,
     backend: Arc<dyn Backend>,
-    guard: Guard,
-    workspace: PathBuf,
+    /// What it can reach outside.
+    reach: Reach,
     model: Option<String>,
     checks: Option<Vec<String>>,
     /// The longest time for a turn or a check.
     timeout: Duration,
     /// The longest time its node sets.
     own_timeout: Option<Duration>,
-    marker: String,
 }
 
 impl Run {
@@ -200,13 +206,16 @@ impl Run {
             tree: Arc::clone(&self.crew.tree),
             share: None,
             backend,
-            guard: self.stage.guard.clone(),
-            workspace: self.created.workspace.clone(),
+            reach: Reach {
+                guard: self.stage.guard.clone(),
+                workspace: self.created.workspace.clone(),
+                marker: format!("{}/{}/{attempt}", self.created.session, step.as_str()),
+                env_allow: self.settings.env_allow.clone(),
+            },
             model,
             checks: self.settings.checks.clone(),
             timeout: own_timeout.unwrap_or(usual),
             own_timeout,
-            marker: format!("{}/{}/{attempt}", self.created.session, step.as_str()),
         };
         self.crew.live.insert(step, Live { stop, asks: BTreeMap::new() });
         self.crew.tasks.spawn(performer.perform(delay_ms, job));
@@ -215,6 +224,10 @@ impl Run {
     /// The workflow's choice for this step, else the agent's own, else the one of the whole run.
     /// What is said for many steps is a model of the run's backend, and means nothing to another.
     fn model(&self, Task { step, job, backend, .. }: &Task) -> Option<String> {
+        // One that a single call names beats what is said for many.
+        if let Ok(Action::Agent(AgentAction { model: named @ Some(_), .. })) = self.action(step) {
+            return named;
+        }
         let own = if let Job::Agent(job) = job { job.model.clone() } else { None };
         if backend.id() != self.created.backend {
             return self.machine.own_model(step).map(str::to_owned).or(own);
@@ -253,7 +266,8 @@ impl Performer {
         };
         let (step, attempt) = (self.step.clone(), self.attempt);
         let finished = matches!(outcome, Outcome::Finished(_));
-        let commit = if finished { crate::commit::checked_out(&self.workspace) } else { None };
+        let commit =
+            if finished { crate::commit::checked_out(&self.reach.workspace) } else { None };
         // The run may be over; then nobody needs to know.
         let _ = self.messages.send(Message::Ended { step, attempt, outcome, commit }).await;
     }
@@ -271,6 +285,8 @@ impl Performer {
             Job::TaskFile { file, current, selected } => {
                 self.task_file(&file, current.as_ref(), selected.as_ref())
             }
+            Job::Work(job) => self.function(job).await,
+            Job::Request { name, args } => self.request(&name, args).await,
         }
     }
 

@@ -28,15 +28,15 @@ impl Performer {
     ) -> io::Result<Finished> {
         let job = Job {
             argv: vec!["sh".to_owned(), "-c".to_owned(), command.to_owned()],
-            cwd: self.workspace.clone(),
-            marker: self.marker.clone(),
+            cwd: self.reach.workspace.clone(),
+            marker: self.reach.marker.clone(),
             ..Job::default()
         };
         let mut orders = self.orders.clone();
         let stopped = async {
             told_to_stop(&mut orders).await;
         };
-        self.guard.run(&job, limit, keep, stopped).await
+        self.reach.guard.run(&job, limit, keep, stopped).await
     }
 
     /// Runs a command; what it prints is the step's output.
@@ -78,7 +78,7 @@ impl Performer {
 
     /// Lets the backend summarise a conversation.
     pub(super) async fn compact(&mut self, conversation: ConversationId) -> Outcome {
-        let (workspace, marker) = (self.workspace.clone(), self.marker.clone());
+        let (workspace, marker) = (self.reach.workspace.clone(), self.reach.marker.clone());
         let request = OpenRequest {
             model: self.model.clone(),
             resume: Some(conversation),
@@ -120,7 +120,7 @@ impl Performer {
         current: Option<&Value>,
         selected: Option<&Value>,
     ) -> Outcome {
-        let path = self.workspace.join(&file.path);
+        let path = self.reach.workspace.join(&file.path);
         let done = match file.op {
             TaskFileOp::Next => task_file::next(&path, selected),
             TaskFileOp::Complete => task_file::complete(&path, current),
@@ -141,7 +141,7 @@ fn text(finished: &Finished) -> String {
 }
 
 /// A command in one line, however long its script is.
-fn short(command: &str) -> String {
+pub(super) fn short(command: &str) -> String {
     const LONGEST: usize = 100;
     let command = command.trim();
     let line: String = command.lines().next().unwrap_or_default().chars().take(LONGEST).collect();

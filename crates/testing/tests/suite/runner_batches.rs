@@ -28,10 +28,11 @@ fn workflow(graph: Graph, functions: Functions) -> Workflow {
         sessions_dir: ".ralph/sessions".to_owned(),
         graph,
         functions,
-        initial_state: Initial::Made(|_| {
+        initial_state: Initial::made(|_| {
             [("left", 0), ("right", 0)].map(|(k, v)| (k.into(), json!(v))).into()
         }),
         source: None,
+        state_shape: atomic_workflow::StateShape::default(),
     }
 }
 

@@ -71,8 +71,9 @@ fn dialogue() -> Workflow {
             .node(agent("doubt", "Are you sure?"))
             .edge("ask", "doubt"),
         functions: Functions::default(),
-        initial_state: Initial::Made(named),
+        initial_state: Initial::made(named),
         source: None,
+        state_shape: atomic_workflow::StateShape::default(),
     }
 }
 

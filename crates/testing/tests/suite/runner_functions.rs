@@ -61,8 +61,9 @@ fn workflow() -> Workflow {
         sessions_dir: ".ralph/sessions".to_owned(),
         graph,
         functions: functions(),
-        initial_state: Initial::Made(|_| [("sum".into(), json!(0))].into()),
+        initial_state: Initial::made(|_| [("sum".into(), json!(0))].into()),
         source: None,
+        state_shape: atomic_workflow::StateShape::default(),
     }
 }
 

@@ -20,8 +20,9 @@ fn mapped_by(map: Function) -> Stand {
         sessions_dir: ".ralph/sessions".to_owned(),
         graph: Graph::starting_at("say").node(node),
         functions: Functions::default().with("map", map),
-        initial_state: Initial::Made(|_| [].into()),
+        initial_state: Initial::made(|_| [].into()),
         source: None,
+        state_shape: atomic_workflow::StateShape::default(),
     };
     stand
 }

@@ -81,8 +81,9 @@ fn workflow() -> Workflow {
         sessions_dir: ".ralph/sessions".to_owned(),
         graph,
         functions: Functions::default().with("work", work).with("merge", merge),
-        initial_state: Initial::Made(initial),
+        initial_state: Initial::made(initial),
         source: None,
+        state_shape: atomic_workflow::StateShape::default(),
     }
 }
 

@@ -207,6 +207,7 @@ impl<S> Compiled<S> {
             functions: self.functions,
             initial_state: Initial::Given(self.initial),
             source: None,
+            state_shape: crate::StateShape::default(),
         }
     }
 }

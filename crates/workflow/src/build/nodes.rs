@@ -106,6 +106,9 @@ impl<S> Agent<S> {
 
     fn action(&self, site: &mut Site<'_>, role: &str) -> Action {
         Action::Agent(AgentAction {
+            model: None,
+            schema: None,
+            lane: None,
             agent: self.name.clone(),
             backend: site.backend(),
             instructions: self.instructions.clone(),

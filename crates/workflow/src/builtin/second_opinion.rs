@@ -35,7 +35,7 @@ pub(super) fn second_opinion() -> Workflow {
         })
         .expect("the graph is in order");
     Workflow {
-        initial_state: Initial::Made(|launch| [("prompt".into(), json!(launch.prompt))].into()),
+        initial_state: Initial::made(|launch| [("prompt".into(), json!(launch.prompt))].into()),
         ..compiled.into_workflow()
     }
 }

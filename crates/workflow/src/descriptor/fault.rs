@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::json::{Item, Ruler};
+use super::json::Item;
+use super::place::{Location, Places};
 
 /// Something wrong with a descriptor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -26,6 +27,31 @@ pub struct Fault {
     pub message: String,
     /// What to do.
     pub remedy: String,
+    /// The lines of the source around it, where whoever wrote the document has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frame: Option<String>,
+}
+
+impl Fault {
+    /// Something wrong with a file as a whole.
+    pub fn of_file(
+        file: &Path,
+        code: &'static str,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            code,
+            is_error: true,
+            file: file.to_owned(),
+            line: 1,
+            column: 1,
+            path: String::new(),
+            message: message.into(),
+            remedy: remedy.into(),
+            frame: None,
+        }
+    }
 }
 
 impl fmt::Display for Fault {
@@ -37,7 +63,12 @@ impl fmt::Display for Fault {
         let said = format!("{place}: {code} {severity} at {path}: {message}");
         // Names in a file come from strangers: none of them begins a line of its own.
         let [said, remedy] = [&said, remedy].map(|text| text.replace('\n', "\\n"));
-        write!(f, "{said}\n  help: {remedy}")
+        let frame = self.frame.as_deref().unwrap_or_default().trim_end();
+        let frame = if frame.is_empty() { String::new() } else { format!("{frame}\n") };
+        if remedy.is_empty() {
+            return write!(f, "{said}\n{frame}").map(|()| ());
+        }
+        write!(f, "{said}\n{frame}  help: {remedy}")
     }
 }
 
@@ -69,16 +100,15 @@ const MOST: usize = 1_000;
 
 /// The faults found so far in one file.
 pub(super) struct Faults<'d> {
-    file: &'d Path,
-    ruler: &'d Ruler<'d>,
+    places: &'d Places<'d>,
     root: Option<&'d Item>,
     found: Vec<(usize, Fault)>,
     more: usize,
 }
 
 impl<'d> Faults<'d> {
-    pub(super) fn new(file: &'d Path, ruler: &'d Ruler<'d>, root: Option<&'d Item>) -> Self {
-        Self { file, ruler, root, found: vec![], more: 0 }
+    pub(super) fn new(places: &'d Places<'d>, root: Option<&'d Item>) -> Self {
+        Self { places, root, found: vec![], more: 0 }
     }
 
     /// Reports what is wrong at the byte `at`.
@@ -93,16 +123,17 @@ impl<'d> Faults<'d> {
             self.more += 1;
             return;
         }
-        let (line, column) = self.ruler.position(at);
+        let Location { file, line, column, frame } = self.places.of(at);
         let fault = Fault {
             code,
             is_error: !matches!(code, code::DESCRIBES_NOTHING | code::NOT_TYPED),
-            file: self.file.to_owned(),
+            file,
             line,
             column,
             path: self.root.map(|root| root.way_to(at)).unwrap_or_default(),
             message: message.into(),
             remedy: remedy.into(),
+            frame,
         };
         self.found.push((at, fault));
     }

@@ -86,7 +86,7 @@ impl<'d> Fields<'d> {
         self.asked.dedup();
         for entry in self.entries {
             let key = entry.key.as_str();
-            if self.asked.binary_search(&key).is_ok() || key == COMMENT {
+            if self.asked.binary_search(&key).is_ok() || UNREAD.contains(&key) {
                 continue;
             }
             let what = &self.what;
@@ -108,5 +108,6 @@ impl<'d> Fields<'d> {
     }
 }
 
-/// JSON has no comments; this key may be used for them everywhere.
-const COMMENT: &str = "$comment";
+/// Keys that may stand everywhere and mean nothing: JSON has no comments, and what was written
+/// elsewhere may say where.
+const UNREAD: [&str; 2] = ["$comment", "$at"];

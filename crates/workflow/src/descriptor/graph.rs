@@ -165,11 +165,19 @@ impl<'d> Reader<'d, '_, '_> {
             let to = fields.need(&["to"], "the node it leads to", &mut self.faults);
             let to = to.and_then(|to| self.name(to));
             let when = fields.take("condition").map(|item| self.condition(item, Asked::OnEdge));
+            self.label(&mut fields);
             fields.finish(&mut self.faults);
             if let Some(to) = to.filter(|_| is_empty || !from.is_empty()) {
                 let from = from.into_iter().map(NodeId::from).collect();
                 self.add_edge(graph, Edge { from, to: NodeId::from(to), when }, item.at);
             }
+        }
+    }
+
+    /// A name for a way, which is for people who read the file.
+    pub(super) fn label(&mut self, fields: &mut Fields<'d>) {
+        if let Some(item) = fields.take("label") {
+            self.words(item);
         }
     }
 

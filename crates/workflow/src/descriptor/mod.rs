@@ -11,9 +11,12 @@ mod fields;
 mod graph;
 mod json;
 mod node;
+mod place;
+mod question;
 mod reader;
 mod region;
 mod rules;
+mod script;
 mod shelf;
 mod tasks;
 #[cfg(test)]
@@ -23,13 +26,16 @@ mod workflow;
 
 use std::sync::Arc;
 
-use atomic_graph::Graph;
+use atomic_event::{Patch, StepError};
 use atomic_graph::check::{Known, Problem, Spans, check};
 
 pub use fault::Fault;
+pub use place::{Locate, Location};
 pub use workflow::{called, is_callable};
 
-use crate::{Function, Initial, Launch, Source, Workflow, names_used};
+use atomic_graph::{Count, Graph};
+
+use crate::{Advance, Function, Initial, Launch, Source, StateShape, Workflow, names_used};
 use fault::Faults;
 use reader::Reader;
 use shelf::Shelf;
@@ -54,6 +60,39 @@ pub struct Document {
     pub source: Source,
     /// Its functions.
     pub functions: Arc<FunctionTable>,
+    /// What is read, where that is not the text of the file itself.
+    pub json: Option<Arc<str>>,
+    /// Where its parts are in what it was made of, if it was.
+    pub locate: Option<Arc<Locate>>,
+    /// What only code can say.
+    pub extras: Extras,
+    /// What was found odd about the file before.
+    pub warnings: Vec<Fault>,
+}
+
+/// What only code can say about a workflow.
+#[derive(Clone, Default)]
+pub struct Extras {
+    /// Makes the state a run begins with, over the defaults of its keys.
+    pub create: Option<Arc<CreateFn>>,
+    /// The version of its state, and how older ones are brought up to it.
+    pub state_shape: StateShape,
+    /// The function that is the whole workflow.
+    pub script: Option<ScriptPart>,
+}
+
+/// Makes the state a run begins with, over the defaults of its keys.
+pub type CreateFn = dyn Fn(&Launch, &Patch) -> Result<Patch, StepError> + Send + Sync;
+
+/// A workflow that is a function.
+#[derive(Clone)]
+pub struct ScriptPart {
+    /// Says what it calls next.
+    pub advance: Arc<dyn Advance>,
+    /// The workflows it calls.
+    pub workflows: Vec<String>,
+    /// How many calls it may make.
+    pub max_calls: Option<Count>,
 }
 
 /// Finds the functions of a document.
@@ -62,7 +101,13 @@ pub type FunctionTable = dyn Fn(&Wanted<'_>) -> Option<Function> + Send + Sync;
 impl Document {
     /// A document without functions.
     pub fn plain(source: Source) -> Self {
-        Self { source, functions: Arc::new(|_| None) }
+        Self::with_functions(source, Arc::new(|_| None))
+    }
+
+    /// A document with these functions.
+    pub fn with_functions(source: Source, functions: Arc<FunctionTable>) -> Self {
+        let (json, locate, extras, warnings) = (None, None, Extras::default(), vec![]);
+        Self { source, functions, json, locate, extras, warnings }
     }
 }
 
@@ -132,7 +177,9 @@ impl Role {
     /// Whether a function can be used for this.
     fn fits(self, function: &Function) -> bool {
         match self {
-            Self::Execute | Self::Custom => matches!(function, Function::Step(_)),
+            Self::Execute | Self::Custom => {
+                matches!(function, Function::Step(_) | Function::Work(_))
+            }
             Self::Text => matches!(function, Function::Text(_)),
             Self::Condition => matches!(function, Function::Holds(_)),
             Self::Map
@@ -162,7 +209,9 @@ pub enum Found {
     /// One that needs no reading, such as a built-in one.
     Ready(Box<Workflow>),
     /// One that is read now, so that circles are found.
-    Document(Document),
+    Document(Box<Document>),
+    /// One that is there, and cannot be read.
+    Broken(Vec<Fault>),
 }
 
 /// A library without workflows.
@@ -187,10 +236,26 @@ pub struct Draft {
     pub version: Option<String>,
     /// What to type after its name.
     pub argument_hint: Option<String>,
+    /// The version of this program it asks for.
+    pub min_sdk_version: Option<String>,
+    /// The version of its state.
+    pub state_version: Option<u64>,
     /// What is wrong with it, in the order of the file.
     pub faults: Vec<Fault>,
     /// Where the parts of its graph are in the file.
     pub spans: Spans,
+    /// Where those of a document are that was made of another file.
+    pub(crate) locate: Option<Located>,
+}
+
+/// Says where parts of a document are.
+#[derive(Clone)]
+pub(crate) struct Located(Arc<Locate>);
+
+impl std::fmt::Debug for Located {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Located")
+    }
 }
 
 impl Draft {
@@ -205,8 +270,11 @@ impl Draft {
             workflow: Some(whole.workflow),
             version: whole.version,
             argument_hint: whole.argument_hint,
+            min_sdk_version: whole.min_sdk_version,
+            state_version: whole.state_version,
             faults,
             spans: reader.spans,
+            locate: None,
         }
     }
 
@@ -221,12 +289,16 @@ impl Draft {
     pub fn check(&self, known: &Known) -> Vec<Problem> {
         let Some(workflow) = &self.workflow else { return vec![] };
         let state = match &workflow.initial_state {
-            given @ Initial::Given(_) => Some(given.state(&Launch::default())),
+            given @ Initial::Given(_) => given.state(&Launch::default()).ok(),
             Initial::Made(_) => None,
         };
         let known = Known { functions: None, state, ..known.clone() };
         let problems = check(&workflow.graph, &names_used, &known, &self.spans);
-        problems.into_iter().map(in_author_words).collect()
+        let mut problems: Vec<Problem> = problems.into_iter().map(in_author_words).collect();
+        if let Some(Located(locate)) = &self.locate {
+            problems.iter_mut().for_each(|problem| place::look_up(problem, locate.as_ref()));
+        }
+        problems
     }
 
     /// The workflow, unless there is an error.

@@ -155,6 +155,7 @@ const PARTS: &[(&str, &str)] = &[
     ("timeout", "timeout_ms"),
     ("inputSchema", "input_schema"),
     ("outputSchema", "output_schema"),
+    ("schema", "output_schema"),
     ("model", "model"),
     ("maxVisits", "max_visits"),
     ("until", "until"),
@@ -265,6 +266,7 @@ impl<'d> Reader<'d, '_, '_> {
             let when = Some(when.unwrap_or_else(rules::unreadable));
             let to = fields.need(&["target"], "where it leads", &mut self.faults);
             let to = to.and_then(|to| self.name(to));
+            self.label(&mut fields);
             fields.finish(&mut self.faults);
             if let Some(to) = to {
                 let edge = Edge { from: from(), to: NodeId::from(to), when };
@@ -309,7 +311,7 @@ impl<'d> Reader<'d, '_, '_> {
         if let Some(item) = fields.take("inputSchema") {
             node.input_schema = self.schema(item);
         }
-        if let Some(item) = fields.take("outputSchema") {
+        if let Some(item) = fields.take_one_of(&["outputSchema", "schema"], &mut self.faults) {
             node.output_schema = self.schema(item);
         }
         if let Some(item) = fields.take("model") {

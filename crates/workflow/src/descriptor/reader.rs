@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use atomic_graph::check::{Span, Spans, nearest};
+use atomic_graph::check::{Spans, nearest};
 use atomic_graph::{FunctionId, NodeId};
 use serde_json::Value;
 
 use super::fault::{Fault, Faults, code};
 use super::fields::Fields;
-use super::json::{Body, Item, Ruler};
+use super::json::{Body, Item};
+use super::place::Places;
 use super::shelf::Shelf;
 use super::{FunctionTable, Role, Wanted};
 use crate::{Functions, Text};
@@ -26,9 +27,8 @@ pub(super) struct Reader<'d, 's, 'l> {
     /// What is wrong with the workflows it uses.
     pub(super) inner_faults: Vec<Fault>,
     pub(super) shelf: &'s mut Shelf<'l>,
-    pub(super) file: String,
     pub(super) spans: Spans,
-    pub(super) ruler: &'d Ruler<'d>,
+    pub(super) places: &'d Places<'d>,
     /// The nodes and branches around what is being read.
     pub(super) path: Vec<NodeId>,
     /// How many graphs are around it.
@@ -40,9 +40,7 @@ pub(super) struct Reader<'d, 's, 'l> {
 impl<'d> Reader<'d, '_, '_> {
     /// Notes where a part of the current node or graph is.
     pub(super) fn mark(&mut self, part: Option<&str>, at: usize) {
-        let (line, column) = self.ruler.position(at);
-        let span = Span { file: self.file.clone(), line, column };
-        self.spans.insert(self.path.clone(), part, span);
+        self.spans.insert(self.path.clone(), part, self.places.note(at));
     }
 
     /// Reports a value of the wrong type.

@@ -51,6 +51,10 @@ impl<'l> Shelf<'l> {
         let document = match self.library.find(name).ok_or(Refused::NotFound)? {
             Found::Ready(workflow) => return Ok(self.keep(name, Some(Rc::new(*workflow)))),
             Found::Document(document) => document,
+            Found::Broken(faults) => {
+                self.keep(name, None);
+                return Err(Refused::Faulty(faults));
+            }
         };
         let draft = super::workflow::read(&document, self).map_err(Refused::Circle)?;
         match draft.into_workflow() {
@@ -78,21 +82,29 @@ impl<'l> Shelf<'l> {
 impl<'d> Reader<'d, '_, '_> {
     /// The graph of another workflow.
     pub(super) fn other_workflow(&mut self, item: &'d Item, node: &mut Node) -> Graph {
-        let found = self.name(item).and_then(|name| self.look_up(name, item.at));
-        let Some(workflow) = found else { return unreadable() };
+        let graph = self.name(item).and_then(|name| self.taken_in(name, item.at));
+        let Some(mut graph) = graph else { return unreadable() };
+        // Inside another graph only the node's own limit counts.
+        node.timeout_ms = graph.timeout_ms.take();
+        graph
+    }
+
+    /// The graph of the workflow of this name, with its functions; what is wrong is told at a byte.
+    pub(super) fn taken_in(&mut self, name: &str, at: usize) -> Option<Graph> {
+        let workflow = self.look_up(name, at)?;
         let (nodes, nested) = size(&workflow.graph);
         self.shelf.nodes += nodes;
         if self.shelf.nodes > MOST_NODES {
             let message = format!("with this workflow there are more than {MOST_NODES} nodes");
             let remedy = "use fewer workflows inside each other";
-            self.faults.add(code::TOO_LARGE, item.at, message, remedy);
-            return unreadable();
+            self.faults.add(code::TOO_LARGE, at, message, remedy);
+            return None;
         }
         if self.depth + nested > MOST_NESTED {
             let message =
                 format!("with this workflow more than {MOST_NESTED} graphs are inside each other");
-            self.faults.add(code::TOO_DEEP, item.at, message, "make it flatter");
-            return unreadable();
+            self.faults.add(code::TOO_DEEP, at, message, "make it flatter");
+            return None;
         }
         let mut graph = workflow.graph.clone();
         if graph.max_iterations == Some(Count::Key(MAX_ITERATIONS.into())) {
@@ -102,12 +114,10 @@ impl<'d> Reader<'d, '_, '_> {
             };
             graph.max_iterations = Some(Count::Fixed(given.unwrap_or(DEFAULT_ITERATIONS.into())));
         }
-        // Inside another graph only the node's own limit counts.
-        node.timeout_ms = graph.timeout_ms.take();
         let functions = std::mem::take(&mut self.functions);
         self.functions = functions.and(workflow.functions.clone());
         begin_with(&workflow.initial_state, &mut graph);
-        graph
+        Some(graph)
     }
 
     fn look_up(&mut self, name: &str, at: usize) -> Option<Rc<Workflow>> {
@@ -156,7 +166,8 @@ impl<'d> Reader<'d, '_, '_> {
 
 /// Lets an inner graph begin with its own values for what it does not find in its state.
 pub(super) fn begin_with(initial: &Initial, graph: &mut Graph) {
-    graph.defaults = initial.state(&Launch::default());
+    // One that only a run can make is made by nobody here.
+    graph.defaults = initial.state(&Launch::default()).unwrap_or_default();
     graph.defaults.retain(|key, _| !is_of_the_run(key.as_str()));
     if let Initial::Given(values) = initial
         && let Some(workers) = values.get(WORKERS).and_then(Value::as_u64)
@@ -184,6 +195,10 @@ fn with_workers(graph: &mut Graph, workers: u64) {
             }
             Kind::Parallel(parallel) => {
                 let graphs = parallel.branches.iter_mut().map(|branch| &mut branch.graph);
+                graphs.for_each(|graph| with_workers(graph, workers));
+            }
+            Kind::Script(script) => {
+                let graphs = script.bodies.iter_mut().map(|body| &mut body.graph);
                 graphs.for_each(|graph| with_workers(graph, workers));
             }
         }

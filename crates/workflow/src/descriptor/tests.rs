@@ -2,7 +2,9 @@
 
 mod bad;
 mod documented;
+mod elsewhere;
 mod inner;
+mod questions;
 mod random;
 mod retries;
 mod samples;
@@ -19,7 +21,7 @@ use crate::{Function, Source};
 /// A document whose functions are all there.
 fn document(file: &str, text: &str) -> Document {
     let source = Source::new(file, text);
-    Document { source, functions: Arc::new(any_function) }
+    Document::with_functions(source, Arc::new(any_function))
 }
 
 /// A function of the right kind for every id but `missing` and `text`.
@@ -66,7 +68,7 @@ impl Library for Shelf {
             let aliases = value["aliases"].as_array();
             *known == name || aliases.is_some_and(|aliases| aliases.contains(&Value::from(name)))
         });
-        found.map(|(name, text)| Found::Document(document(&format!("{name}.json"), text)))
+        found.map(|(name, text)| Found::Document(Box::new(document(&format!("{name}.json"), text))))
     }
 
     fn names(&self) -> Vec<String> {

@@ -1,24 +1,20 @@
 //! Nodes at which something is done.
 
-use atomic_event::{BackendId, Choice, Question};
+use atomic_event::BackendId;
 use atomic_graph::{Kind, NodeId};
 use serde_json::Value;
 
 use super::Role;
 use super::fault::code;
 use super::fields::Fields;
-use super::json::Item;
 use super::reader::Reader;
 use crate::{
-    Action, AgentAction, Asking, BACKENDS, ContextAction, ContextMonitor, Entry, EntryKind, Shell,
-    Text, backend_called,
+    Action, AgentAction, BACKENDS, ContextAction, ContextMonitor, Entry, EntryKind, Shell, Text,
+    backend_called,
 };
 
 /// What an agent is asked when its author does not say.
 const THE_PROMPT: &str = "{prompt}";
-
-/// The one option of a node that waits.
-const CONTINUE: &str = "Continue";
 
 /// A node at which this is done.
 pub(super) fn doing(action: &Action) -> Kind {
@@ -65,6 +61,11 @@ impl<'d> Reader<'d, '_, '_> {
         }
         if let Some(item) = fields.take("questions") {
             action.questions = self.flag(item);
+        }
+        if let Some(item) = fields.take("tools") {
+            let message = "a node cannot say which tools its agent may use";
+            let remedy = "make an agent with these `tools`, in .atomic/agents, and name it here";
+            self.faults.add(code::UNKNOWN_KEY, item.at, message, remedy);
         }
         action.backend = self.backend(fields);
         action.fresh = fresh;
@@ -144,52 +145,6 @@ impl<'d> Reader<'d, '_, '_> {
         let execute = fields.need(&["execute"], "the function to call", &mut self.faults);
         let call = execute.and_then(|execute| self.function(execute, Role::Custom));
         call.map_or_else(unreadable, |call| doing(&Action::Function { call }))
-    }
-
-    pub(super) fn wait(&mut self, fields: &mut Fields<'d>) -> Kind {
-        let prompt = fields.need(&["prompt"], "what the user is told", &mut self.faults);
-        let question = Question {
-            question: prompt.and_then(|prompt| self.words(prompt)).unwrap_or_default().to_owned(),
-            options: vec![Choice { label: CONTINUE.to_owned(), description: String::new() }],
-            free_text: true,
-            ..Question::default()
-        };
-        doing(&Action::Ask(Asking { question }))
-    }
-
-    pub(super) fn ask_user(&mut self, fields: &mut Fields<'d>) -> Kind {
-        let question = fields.need(&["question"], "what to ask", &mut self.faults);
-        let mut question = Question {
-            question: question.and_then(|item| self.words(item)).unwrap_or_default().to_owned(),
-            ..Question::default()
-        };
-        if let Some(item) = fields.take("header") {
-            question.header = self.words(item).unwrap_or_default().to_owned();
-        }
-        if let Some(item) = fields.take("options") {
-            let options = self.list(item, "a list of options");
-            question.options = options.iter().filter_map(|item| self.choice(item)).collect();
-        }
-        if let Some(item) = fields.take("multiSelect") {
-            question.multi_select = self.flag(item);
-        }
-        if let Some(item) = fields.take("freeText") {
-            question.free_text = self.flag(item);
-        }
-        doing(&Action::Ask(Asking { question }))
-    }
-
-    fn choice(&mut self, item: &'d Item) -> Option<Choice> {
-        if item.as_text().is_some() {
-            let label = self.name(item)?.to_owned();
-            return Some(Choice { label, description: String::new() });
-        }
-        let mut fields = self.object(item, "an option")?;
-        let label = fields.need(&["label"], "what is shown", &mut self.faults);
-        let label = label.and_then(|label| self.name(label)).unwrap_or_default().to_owned();
-        let description = fields.take("description").and_then(|item| self.words(item));
-        fields.finish(&mut self.faults);
-        Some(Choice { label, description: description.unwrap_or_default().to_owned() })
     }
 
     pub(super) fn context_monitor(&mut self, fields: &mut Fields<'d>) -> Kind {

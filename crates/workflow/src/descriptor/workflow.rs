@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use atomic_event::{Patch, WorkflowName};
 use atomic_graph::check::{Spans, typed};
@@ -10,10 +11,11 @@ use atomic_graph::{Graph, Key, NodeId};
 use super::fault::{Faults, code};
 use super::fields::Fields;
 use super::graph::{Defaults, MAX_ITERATIONS};
-use super::json::{self, Body, Item, Ruler};
+use super::json::{self, Body, Item};
+use super::place::Places;
 use super::reader::Reader;
 use super::shelf::Shelf;
-use super::{Document, Draft};
+use super::{Document, Draft, Located, ScriptPart};
 use crate::{Action, Functions, Initial, Text, Workflow};
 
 /// Where sessions live when a workflow does not say.
@@ -24,10 +26,11 @@ const CHAT: &str = "chat";
 
 /// Reads a document; the error is the circle that it closes.
 pub(super) fn read(document: &Document, shelf: &mut Shelf<'_>) -> Result<Draft, Vec<String>> {
-    let text = document.source.text.trim_start_matches('\u{feff}');
-    let ruler = Ruler::new(text);
+    let text = document.json.as_deref().unwrap_or(&document.source.text);
+    let text = text.trim_start_matches('\u{feff}');
     let file = document.source.path.as_path();
-    let mut faults = Faults::new(file, &ruler, None);
+    let places = Places::new(file, text, document.locate.as_deref());
+    let mut faults = Faults::new(&places, None);
     let root = match json::parse(text) {
         Ok(root) => root,
         Err(_) if text.trim().is_empty() => {
@@ -47,7 +50,7 @@ pub(super) fn read(document: &Document, shelf: &mut Shelf<'_>) -> Result<Draft, 
             return Ok(Draft::broken(faults));
         }
     };
-    let mut faults = Faults::new(file, &ruler, Some(&root));
+    let mut faults = Faults::new(&places, Some(&root));
     let Some(entries) = root.as_object() else {
         let message = format!("a workflow is an object, but this is {}", root.kind());
         let remedy = "write {\"name\": …, \"nodes\": […]}";
@@ -69,9 +72,8 @@ pub(super) fn read(document: &Document, shelf: &mut Shelf<'_>) -> Result<Draft, 
         faults,
         inner_faults: vec![],
         shelf,
-        file: file.display().to_string(),
         spans: Spans::default(),
-        ruler: &ruler,
+        places: &places,
         path: vec![],
         depth: 0,
         descriptions: BTreeMap::new(),
@@ -80,7 +82,10 @@ pub(super) fn read(document: &Document, shelf: &mut Shelf<'_>) -> Result<Draft, 
     let draft = reader.workflow(&mut fields, document);
     fields.finish(&mut reader.faults);
     reader.shelf.chain.pop();
-    Ok(Draft::new(draft, reader))
+    let mut draft = Draft::new(draft, reader);
+    draft.faults.extend(document.warnings.iter().cloned());
+    draft.locate = document.locate.clone().map(Located);
+    Ok(draft)
 }
 
 /// The name, or else that of the file.
@@ -144,6 +149,8 @@ pub(super) struct Whole {
     pub(super) workflow: Workflow,
     pub(super) version: Option<String>,
     pub(super) argument_hint: Option<String>,
+    pub(super) min_sdk_version: Option<String>,
+    pub(super) state_version: Option<u64>,
 }
 
 impl<'d> Reader<'d, '_, '_> {
@@ -172,11 +179,17 @@ impl<'d> Reader<'d, '_, '_> {
         let aliases = fields.take("aliases").map(|item| self.aliases(item)).unwrap_or_default();
         let version = fields.take("version").and_then(|item| self.words(item));
         let argument_hint = fields.take("argumentHint").and_then(|item| self.words(item));
+        let min_sdk_version = fields.take("minSDKVersion").and_then(|item| self.words(item));
+        let state_version = fields.take("stateVersion").and_then(|item| self.number(item, 0));
         let sessions_dir = fields.take("sessionsDir").and_then(|item| self.path_inside(item));
         self.read_descriptions(fields);
-        let mut graph = self.root_graph(fields);
+        let mut graph = self.root_graph(fields, document.extras.script.as_ref());
         let initial = self.initial(fields, &mut graph);
         self.check_descriptions();
+        let initial_state = match document.extras.create.clone() {
+            None => Initial::Given(initial),
+            Some(create) => Initial::Made(Arc::new(move |launch| create(launch, &initial))),
+        };
         Whole {
             workflow: Workflow {
                 name: WorkflowName::from(self.name.as_str()),
@@ -185,16 +198,29 @@ impl<'d> Reader<'d, '_, '_> {
                 sessions_dir: sessions_dir.unwrap_or(SESSIONS_DIR).to_owned(),
                 graph,
                 functions: std::mem::take(&mut self.functions),
-                initial_state: Initial::Given(initial),
+                initial_state,
                 source: Some(document.source.clone()),
+                state_shape: document.extras.state_shape.clone(),
             },
             version: version.map(str::to_owned),
             argument_hint: argument_hint.map(str::to_owned),
+            min_sdk_version: min_sdk_version.map(str::to_owned),
+            state_version,
         }
     }
 
-    fn root_graph(&mut self, fields: &mut Fields<'d>) -> Graph {
+    fn root_graph(&mut self, fields: &mut Fields<'d>, script: Option<&ScriptPart>) -> Graph {
         self.mark(None, fields.at);
+        let mut graph = match script {
+            Some(part) => self.script_graph(part, fields),
+            None => self.drawn_graph(fields),
+        };
+        self.limits(fields, &mut graph);
+        graph
+    }
+
+    /// A graph of nodes; without any, a chat.
+    fn drawn_graph(&mut self, fields: &mut Fields<'d>) -> Graph {
         let has_nodes = fields.peek("nodes").is_some();
         let sketch = self.sketch(fields);
         let is_chat = [sketch.edges, sketch.start, sketch.catch].iter().all(Option::is_none);
@@ -209,6 +235,11 @@ impl<'d> Reader<'d, '_, '_> {
         } else if !has_nodes {
             fields.lacks("nodes", "the nodes of the graph", &mut self.faults);
         }
+        graph
+    }
+
+    /// The limits of the whole run.
+    fn limits(&mut self, fields: &mut Fields<'d>, graph: &mut Graph) {
         if let Some(item) = fields.take("maxSteps") {
             self.mark(Some("max_steps"), item.at);
             graph.max_steps = self.number(item, 1);
@@ -228,7 +259,6 @@ impl<'d> Reader<'d, '_, '_> {
         if let Some(item) = fields.take("failFast") {
             graph.fail_fast = self.flag(item);
         }
-        graph
     }
 
     /// The values a run begins with.

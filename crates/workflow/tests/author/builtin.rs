@@ -10,7 +10,7 @@ fn second_opinion_stays_what_stored_sessions_know() {
     let known = json!({
         "graph": workflow.graph,
         "functions": workflow.functions.ids().collect::<Vec<_>>(),
-        "state": workflow.initial_state.state(&launch),
+        "state": workflow.initial_state.state(&launch).unwrap(),
     });
     insta::assert_snapshot!("second_opinion", serde_json::to_string_pretty(&known).unwrap());
 }

@@ -50,7 +50,7 @@ pub(crate) fn compile<S: StateKeys>(builder: Builder<S>) -> Result<Compiled<S>, 
 pub(crate) fn run_compiled<S: StateKeys>(compiled: Compiled<S>, values: Value) -> Ran {
     let workflow = compiled.into_workflow();
     let launch = Launch { prompt: "Build it".to_owned(), ..Launch::default() };
-    let mut state = workflow.initial_state.state(&launch);
+    let mut state = workflow.initial_state.state(&launch).unwrap();
     state.extend(serde_json::from_value::<Patch>(values).unwrap());
     // What a session keeps of a graph is JSON.
     let graph = serde_json::to_value(&workflow.graph).unwrap();
@@ -194,9 +194,12 @@ impl Driver {
                 let first = asking.question.options.first().map(|option| option.label.as_str());
                 (json!(first.unwrap_or_default()), &None)
             }
-            Action::Gates(_) | Action::ClearContext | Action::ContextMonitor(_) => {
-                (Value::Null, &None)
-            }
+            Action::Gates(_)
+            | Action::ClearContext
+            | Action::ContextMonitor(_)
+            | Action::Called
+            | Action::Sleep { .. }
+            | Action::Request { .. } => (Value::Null, &None),
         };
         let mut result = StepResult::output(output.clone());
         if let Some(map) = map {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use atomic_backend::claude;
-use atomic_registry::settings::{BACKEND, SANDBOX, SCRIPT, TRUST};
+use atomic_registry::settings::{BACKEND, SANDBOX, SCRIPT};
 use atomic_registry::{AGENT_PROGRAMS, AgentProgram, ServersFile, agent_program};
 
 use super::{Known, Remark, Severity};
@@ -72,13 +72,13 @@ fn root(program: &AgentProgram, known: &Known) -> Option<Remark> {
 /// MCP servers of a project that is not trusted.
 fn servers(program: &AgentProgram, known: &Known) -> Option<Remark> {
     let ServersFile { file, key } = program.servers;
-    let is_trusted = known.values.switch(&TRUST).unwrap_or(false);
+    let is_trusted = settings::trusts(&known.values, &known.catalog.project);
     if is_trusted || !mentions(&known.catalog.project.join(file), key) {
         return None;
     }
     let text = format!("{file}: its MCP servers are not started, the project is not trusted");
-    let remedy = "if you trust it: --trust, or, for everything you run, `atomic config set --user \
-                  trust true`; then `atomic mcp` shows them";
+    let remedy = "if you trust it: `atomic trust .`, or --trust for this once; then `atomic mcp` \
+                  shows them";
     Some(Remark::new(Severity::Note, text, remedy))
 }
 

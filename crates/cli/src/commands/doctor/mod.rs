@@ -27,6 +27,7 @@ use self::workflows::WorkflowFile;
 use crate::args::DoctorArgs;
 use crate::catalog::{self, Catalog};
 use crate::failure::Failure;
+use crate::gate::Leave;
 use crate::paint;
 use crate::programs::SearchPath;
 
@@ -150,7 +151,8 @@ fn find_out() -> Result<Known, Failure> {
     let search_path = SearchPath::of_environment(&project);
     let (files, probes) = std::thread::scope(|scope| {
         let files = scope.spawn(|| {
-            let catalog = Catalog::of(&project);
+            let mut catalog = Catalog::of(&project);
+            catalog.shelf.gate.leave = Leave::Never;
             let workflows = workflows::read(&catalog);
             (catalog, workflows, settings::read(&project))
         });

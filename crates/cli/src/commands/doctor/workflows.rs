@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Known, Remark, Severity, counted};
 use crate::catalog::Catalog;
+use crate::gate::UNTRUSTED;
 use crate::shelf;
 
 /// A file in a folder for workflows.
@@ -35,11 +36,16 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn judged(path: PathBuf, catalog: &Catalog) -> WorkflowFile {
-    let is_workflow = path.extension().is_some_and(|ending| ending == "json");
+    let is_workflow = shelf::is_workflow(&path);
     let (mut errors, mut warnings) = (vec![], vec![]);
     if is_workflow {
+        // Nothing is run: of code only what can be read is looked at.
         match catalog.read(&path) {
-            Ok(loaded) => (errors, warnings) = (loaded.errors, loaded.warnings),
+            Ok(loaded) => {
+                // Another workflow in it may be code.
+                (errors, warnings) = (loaded.errors, loaded.warnings);
+                errors.retain(|text| !text.contains(UNTRUSTED));
+            }
             Err(failure) => errors.push(failure.to_string()),
         }
     }
@@ -65,7 +71,9 @@ pub(super) fn look(known: &Known) -> Vec<Remark> {
         let said = errors.chain(warnings);
         remarks.extend(said.map(|(severity, text)| Remark::new(severity, text.clone(), "")));
         if !file.is_workflow {
-            let text = format!("{path}: left out: workflows are files that end in `.json`");
+            let text = format!(
+                "{path}: left out: workflows are files that end in `.ts`, `.mts`, `.js` or `.json`"
+            );
             remarks.push(Remark::new(Severity::Note, text, ""));
         }
     }

@@ -94,5 +94,6 @@ fn workflow() -> Workflow {
         functions: Functions::default().with("join", Function::step(|_| Ok(StepResult::default()))),
         initial_state: Initial::Given([].into()),
         source: None,
+        state_shape: atomic_workflow::StateShape::default(),
     }
 }

@@ -78,6 +78,8 @@ impl DirectOpenCode {
                 break address.trim().to_owned();
             }
         };
+        // Fails where that was done already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder().no_proxy().build().map_err(text)?;
         let (folder, waiting) = (folder.to_owned(), Waiting::default());
         let direct = Self {

@@ -125,6 +125,7 @@ fn transition(number: usize) -> Vec<Event> {
             workspace: None,
             iteration: None,
             clears_context: false,
+            lane: None,
         }),
     ]
 }

@@ -145,12 +145,13 @@ fn workflow(work: Work, items: usize) -> Workflow {
         sessions_dir: "sessions".to_owned(),
         graph: Graph::starting_at("each").node(Node::new("each", kind)),
         functions: Functions::default().with("touch", Function::step(touch)),
-        initial_state: Initial::Made(|launch| {
+        initial_state: Initial::made(|launch| {
             let items: usize = launch.prompt.parse().unwrap_or(0);
             let items: Vec<Value> = (0..items).map(|id| json!({"id": id.to_string()})).collect();
             [("items".into(), items.into())].into()
         }),
         source: None,
+        state_shape: atomic_workflow::StateShape::default(),
     }
 }
 

@@ -1,11 +1,13 @@
-//! The benchmarks: `cargo xtask bench [--smoke] [--peer] [--startup | --agents]`.
+//! The benchmarks: `cargo xtask bench [--smoke] [--peer] [--startup | --typescript | --agents]`.
 //!
 //! Prints tables and judges nothing. `--smoke` runs tiny sizes, only to see that everything still
 //! runs. `--peer` also measures LangGraph on the same graphs, in a virtual environment of its own
 //! that is kept in the cache folder. `--startup` measures only the registry and the start of the
-//! program, `--agents` only turns of real agent programs.
+//! program, `--typescript` only workflows in TypeScript, beside bun if `--peer` is given, and
+//! `--agents` only turns of real agent programs.
 
 mod branches;
+mod bun;
 mod direct;
 mod direct_copilot;
 mod disk;
@@ -24,6 +26,7 @@ mod registry;
 mod run;
 mod startup;
 mod turns;
+mod typescript;
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
@@ -80,7 +83,7 @@ fn main() -> ExitCode {
     if let Some((ROW, rest)) = flags.split_first().map(|(first, rest)| (first.as_str(), rest)) {
         return exit(row(rest));
     }
-    let known = ["--smoke", "--peer", "--startup", "--agents"];
+    let known = ["--smoke", "--peer", "--startup", "--typescript", "--agents"];
     if let Some(unknown) = flags.iter().find(|flag| !known.contains(&flag.as_str())) {
         say(&format!("there is no flag {unknown}; there are: {}", known.join(", ")));
         return ExitCode::from(2);
@@ -89,6 +92,9 @@ fn main() -> ExitCode {
     let scale = if has("--smoke") { SMOKE } else { FULL };
     if has("--startup") {
         return exit(registry::measure(scale).and_then(|()| startup::measure(scale)));
+    }
+    if has("--typescript") {
+        return exit(typescript::measure(scale, has("--peer")));
     }
     if has("--agents") {
         return exit(agents(scale));
@@ -118,6 +124,7 @@ fn measure_all(scale: Scale, with_peer: bool) -> Result<(), String> {
     run::measure(scale)?;
     registry::measure(scale)?;
     startup::measure(scale)?;
+    typescript::measure(scale, with_peer)?;
     agents(scale)
 }
 
@@ -150,6 +157,10 @@ fn row(arguments: &[String]) -> Result<(), String> {
         ["memory", case, size, repeats] => memory::row(case, number(size)?, number(repeats)?)?,
         ["growth", case, size, repeats] => growth::row(case, number(size)?, number(repeats)?)?,
         ["fan", work, items] => fans::row(work, number(items)?)?,
+        ["typescript", count] => {
+            say(&typescript::row(number(count)?)?.map(|number| number.to_string()).join(" "));
+            return Ok(());
+        }
         ["run", work, steps] => return run::row(work, number(steps)?),
         _ => return Err("no such row".to_owned()),
     };

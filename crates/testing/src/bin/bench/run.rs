@@ -152,11 +152,12 @@ fn workflow(work: Work, steps: usize) -> Workflow {
         sessions_dir: SESSIONS.to_owned(),
         graph: Graph::starting_at("work").node(first).node(node("ask", &ask)).edge("work", "ask"),
         functions: Functions::default().with("count", Function::step(count)),
-        initial_state: Initial::Made(|launch| {
+        initial_state: Initial::made(|launch| {
             let limit: u64 = launch.prompt.parse().unwrap_or(0);
             [("text".into(), json!("x".repeat(10_000))), ("limit".into(), json!(limit))].into()
         }),
         source: None,
+        state_shape: atomic_workflow::StateShape::default(),
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn measure(scale: Scale) -> Result<(), String> {
 }
 
 /// Prints the row of a command; the median.
-fn tell(
+pub(crate) fn tell(
     name: &str,
     runs: usize,
     mut run: impl FnMut() -> Result<f64, String>,

@@ -30,8 +30,9 @@ pub fn ralph(name: &str) -> Workflow {
         sessions_dir: ".ralph/sessions".to_owned(),
         graph: graph(),
         functions: functions(),
-        initial_state: Initial::Made(initial_state),
+        initial_state: Initial::made(initial_state),
         source: None,
+        state_shape: crate::StateShape::default(),
     }
 }
 

@@ -204,6 +204,7 @@ fn a_list_that_is_there_already_needs_no_planner() {
         workers: 2,
         ..Launch::default()
     });
+    let state = state.unwrap();
     assert_eq!((&state["prompt"], &state["workers"]), (&json!("Build"), &json!(2)));
     assert_eq!((&state["maxReviews"], &state["maxIterations"]), (&json!(7), &json!(100)));
     let shown: Vec<_> =

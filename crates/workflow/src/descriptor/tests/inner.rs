@@ -167,7 +167,7 @@ fn a_library_without_an_end_is_not_read_to_the_end() {
     impl Library for Endless {
         fn find(&self, name: &str) -> Option<Found> {
             let next = uses(&format!("{name}x")).to_string();
-            Some(Found::Document(document(&format!("{name}.json"), &next)))
+            Some(Found::Document(Box::new(document(&format!("{name}.json"), &next))))
         }
         fn names(&self) -> Vec<String> {
             vec![]

@@ -48,14 +48,14 @@ fn a_run_begins_with_the_defaults_and_the_limit_of_the_file() {
     let workflow = draft.into_workflow().unwrap();
     let mut launch =
         Launch { prompt: "p".to_owned(), session: "s".to_owned(), workers: 3, ..Launch::default() };
-    let state = workflow.initial_state.state(&launch);
+    let state = workflow.initial_state.state(&launch).unwrap();
     assert_eq!(
         json!(state),
         json!({"executionId": "s", "findings": [], "maxIterations": 30, "prompt": "p",
             "rounds": 0, "tasks": [], "workers": 3})
     );
     launch.limits.iterations = Some(7);
-    let state = workflow.initial_state.state(&launch);
+    let state = workflow.initial_state.state(&launch).unwrap();
     assert_eq!(state[&Key::from("maxIterations")], json!(7), "the flag beats the file");
 }
 

@@ -51,6 +51,7 @@ fn kind(node: &Node) -> String {
         Kind::Loop { .. } => "loop",
         Kind::Each(_) => "each",
         Kind::Parallel(_) => "parallel",
+        Kind::Script(_) => "script",
     };
     format!("{name} {value}")
 }

@@ -1,0 +1,70 @@
+//! `atomic new workflow`: a first file that runs, and an editor that helps with it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use atomic_registry::settings::PROJECT_FOLDER;
+use atomic_workflow::descriptor::is_callable;
+
+use crate::args::{Form, New, NewArgs, NewWorkflowArgs};
+use crate::editor::{self, Done};
+use crate::failure::Failure;
+use crate::{home, paint};
+
+pub(crate) fn new(args: &NewArgs) -> Result<ExitCode, Failure> {
+    match &args.what {
+        New::Workflow(args) => workflow(args),
+    }
+}
+
+fn workflow(args: &NewWorkflowArgs) -> Result<ExitCode, Failure> {
+    let name = args.name.as_str();
+    if !is_callable(name) {
+        return Err(Failure::Usage(format!(
+            "\"{name}\" cannot be typed as the name of a workflow; use letters, digits, `-` and `_`"
+        )));
+    }
+    let folder = place(args.user)?;
+    let path = folder.join("workflows").join(format!("{name}.ts"));
+    let failed = |path: &Path, error: std::io::Error| {
+        Failure::Failed(format!("{}: it cannot be made: {error}", path.display()))
+    };
+    let workflows = folder.join("workflows");
+    fs::create_dir_all(&workflows).map_err(|error| failed(&workflows, error))?;
+    let done =
+        editor::write_new(&path, &text(args.form, name)).map_err(|error| failed(&path, error))?;
+    if done == Done::Kept {
+        return Err(Failure::Failed(format!(
+            "{}: it is there already; choose another name, or change that one",
+            path.display()
+        )));
+    }
+    paint::line(&format!("made  {}", path.display()));
+    for (path, done) in editor::equip(&folder)? {
+        paint::line(&format!("{}  {}", done.verb(), path.display()));
+    }
+    paint::line(&format!("Look at it with: atomic graph {name}"));
+    paint::line(&format!("Run it with: atomic run {name} \"what to do\""));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The folder `.atomic` it belongs into.
+fn place(user: bool) -> Result<PathBuf, Failure> {
+    if !user {
+        return Ok(PathBuf::from(PROJECT_FOLDER));
+    }
+    home::folder().ok_or_else(|| {
+        Failure::Failed("there is no home folder; set HOME or ATOMIC_HOME".to_owned())
+    })
+}
+
+/// A workflow of this name to begin with.
+fn text(form: Form, name: &str) -> String {
+    let text = match form {
+        Form::Graph => include_str!("../../templates/graph.ts"),
+        Form::Builder => include_str!("../../templates/builder.ts"),
+        Form::Script => include_str!("../../templates/script.ts"),
+    };
+    text.replace("NAME", name)
+}

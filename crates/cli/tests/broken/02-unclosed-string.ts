@@ -1,0 +1,2 @@
+// ATM701 2:28
+export const description = "never ends;

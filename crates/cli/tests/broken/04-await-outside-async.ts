@@ -1,0 +1,4 @@
+// ATM702 3:10
+export default function createWorkflow() {
+  return await Promise.resolve(1);
+}

@@ -1,0 +1,3 @@
+// ATM703 2:23
+import { graph } from "atomic/workflow";
+export default () => graph();

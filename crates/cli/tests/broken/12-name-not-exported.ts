@@ -1,0 +1,3 @@
+// ATM707 2:10
+import { tolNode } from "atomic/workflows";
+export const n = tolNode;

@@ -1,0 +1,3 @@
+// ATM708 3:1
+const workflow = {};
+export = workflow;

@@ -1,0 +1,2 @@
+// ATM708 2:18
+export const a = <div class="x"></div>;

@@ -1,0 +1,3 @@
+// ATM710 3:21
+const parts = ["a", "b"];
+export const name = parts.join("-");

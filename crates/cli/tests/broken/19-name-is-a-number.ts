@@ -1,0 +1,2 @@
+// ATM711 2:21
+export const name = 42;

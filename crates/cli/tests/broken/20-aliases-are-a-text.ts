@@ -1,0 +1,2 @@
+// ATM711 2:24
+export const aliases = "one,two";

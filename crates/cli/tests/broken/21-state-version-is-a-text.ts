@@ -1,0 +1,2 @@
+// ATM711 2:29
+export const stateVersion = "2";

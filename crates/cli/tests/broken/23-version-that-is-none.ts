@@ -1,0 +1,2 @@
+// ATM712 2:30
+export const minSDKVersion = "soon";

@@ -1,0 +1,4 @@
+// ATM714 3:10
+export default function createWorkflow(): unknown {
+  return createWorkflow();
+}

@@ -1,0 +1,5 @@
+// ATM715 3:25
+import { graph, toolNode } from "atomic/workflows";
+export default function createWorkflow() {
+  graph().start(toolNode({ id: "a", execute: () => ({}) })).end().compile();
+}

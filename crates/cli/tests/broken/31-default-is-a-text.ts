@@ -1,0 +1,2 @@
+// ATM715 2:16
+export default "a workflow";

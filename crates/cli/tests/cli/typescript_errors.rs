@@ -1,0 +1,211 @@
+//! What a user sees when a workflow in TypeScript fails while it runs, and when it means harm.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use crate::engine::Project;
+use crate::typescript::{atomic, run};
+
+fn project(name: &str, text: &str) -> Project {
+    let project = Project::new();
+    project.write(&format!(".atomic/workflows/{name}.ts"), text);
+    project
+}
+
+/// A workflow of one tool with this body.
+fn tool(body: &str) -> String {
+    format!(
+        "import {{ graph, toolNode }} from \"atomic/workflows\";\n\
+         import {{ shell }} from \"atomic/host\";\n\
+         void shell;\n\
+         export default () => graph<any>().start(toolNode({{ id: \"work\", execute: async (s: any, ctx: any) => {{\n\
+         {body}\n\
+         }} }})).end().compile();\n"
+    )
+}
+
+#[test]
+fn an_error_at_run_time_has_its_node_and_its_place() {
+    let text = tool("  const list: any = undefined;\n  return { first: list[0] };");
+    let project = project("breaks", &text);
+    let ended = run(&project, "breaks", &["--trust"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    insta::assert_snapshot!(project.filtered(&ended.stderr), @r"
+    error: node `work`: TypeError: cannot read property '0' of undefined (.atomic/workflows/breaks.ts:6:19)
+      5 |   const list: any = undefined;
+    > 6 |   return { first: list[0] };
+        |                   ^^^^
+      7 | } })).end().compile();
+    ");
+    let failed = project.of_type("step_failed").remove(0);
+    assert_eq!(failed["step"], "work#1");
+    let detail = failed["error"]["detail"].as_str().unwrap();
+    assert!(detail.contains("> 6 |   return { first: list[0] };"), "{detail}");
+}
+
+#[test]
+fn a_rejection_that_nobody_handles_fails_its_step() {
+    let text = tool(
+        "  Promise.reject(new Error(\"forgotten\"));\n  await ctx.shell(\"sleep 0.05\");\n  return {};",
+    );
+    let project = project("forgets", &text);
+    let ended = run(&project, "forgets", &["--trust"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("forgotten"), "{ended:?}");
+    assert!(ended.stderr.contains("forgets.ts:5:"), "{ended:?}");
+}
+
+#[test]
+fn a_condition_cannot_wait() {
+    let text = r#"
+import { decisionNode, toolNode } from "atomic/workflows";
+export const graphConfig = {
+  startNode: "which",
+  nodes: [
+    decisionNode<any>({ id: "which", routes: [{ condition: (async () => { await new Promise(() => {}); }) as any, target: "a" }], fallback: "b" }),
+    toolNode<any>({ id: "a", execute: () => ({}) }),
+    toolNode<any>({ id: "b", execute: () => ({}) }),
+  ],
+  edges: [],
+};
+"#;
+    let project = project("waits", text);
+    let ended = run(&project, "waits", &["--trust"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("waits for something"), "{ended:?}");
+}
+
+/// What a hostile file does, and what is said about it.
+const HOSTILE: [(&str, &str, &str); 9] = [
+    ("loops", "  for (;;) { s.n = (s.n ?? 0) + Math.sqrt(2); }", "endless loop"),
+    ("loops-later", "  await ctx.exists(\"x\"); for (;;) { s.n = Math.sqrt(2); }", "endless loop"),
+    (
+        "allocates",
+        "  const all = []; for (;;) all.push(new Array(1 << 20).fill(all.length));",
+        "memory",
+    ),
+    (
+        "ten-gigabytes",
+        "  const all = []; for (let i = 0; i < 100; i++) all.push(\"x\".repeat(100 << 20) + i); return { all };",
+        "memory",
+    ),
+    ("recurses", "  const f = (): any => f() + 1; return { n: f() };", "stack"),
+    ("evaluates", "  return { ran: eval(\"require('fs')\") };", "require"),
+    (
+        "reaches-out",
+        "  const path = \"../../../../etc/passwd\"; return await import(path);",
+        "cannot import",
+    ),
+    (
+        "nests",
+        "  let x: any = {}; for (let i = 0; i < 200000; i++) x = { x }; return { x };",
+        "nested",
+    ),
+    (
+        "reads-outside",
+        "  return { text: await ctx.readFile(\"../../../../etc/passwd\") };",
+        "outside",
+    ),
+];
+
+#[test]
+fn hostile_files_are_stopped_and_others_are_unharmed() {
+    let project = Project::new();
+    project.write(".atomic/workflows/good.ts", &tool("  return { good: true };"));
+    for (name, body, _) in HOSTILE {
+        project.write(&format!(".atomic/workflows/{name}.ts"), &tool(body));
+    }
+    let polluting = "  (Object.prototype as any).polluted = 1; (Array.prototype as any).map = () => []; return { done: true };";
+    project.write(".atomic/workflows/pollutes.ts", &tool(polluting));
+    for (name, _, sign) in HOSTILE {
+        let began = Instant::now();
+        let ended = run(&project, name, &["--trust"]);
+        assert_eq!(ended.code, Some(1), "{name}: {ended:?}");
+        assert!(ended.stderr.to_lowercase().contains(sign), "{name}: {ended:?}");
+        // What is returned has no line of its own.
+        let is_placed = ended.stderr.contains(&format!("{name}.ts")) || name == "nests";
+        assert!(is_placed && ended.stderr.contains("work"), "{name}: {ended:?}");
+        assert!(began.elapsed() < Duration::from_secs(60), "{name}");
+    }
+    let ended = run(&project, "pollutes", &["--trust", "--stream", "values"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(!ended.stdout.contains("polluted"), "{ended:?}");
+    for name in ["good", "good"] {
+        let ended = run(&project, name, &["--trust"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+    let checked = atomic(&project, &["check", "--trust"]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+}
+
+#[test]
+fn requests_are_facts_and_their_processes_are_gone() {
+    let text = tool(
+        "  ctx.log(\"hello\");\n\
+         const { code, stdout } = await ctx.shell(\"sleep 1000 & echo started; exit 3\");\n\
+         await ctx.writeFile(\"deep/down/out.txt\", stdout);\n\
+         const secret = await ctx.env(\"SECRET\").catch((e: Error) => e.message);\n\
+         return { code, found: await ctx.glob(\"deep/**/*.txt\"), secret, there: await ctx.exists(\"nothing\") };",
+    );
+    let project = project("asks", &text);
+    let ended = run(&project, "asks", &["--trust", "--stream", "values"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let last = ended.stdout.lines().rfind(|line| line.contains("\"values\"")).unwrap();
+    let values: serde_json::Value = serde_json::from_str(last).unwrap();
+    let values = &values["values"];
+    assert_eq!(values["code"], 3);
+    assert_eq!(values["found"], serde_json::json!(["deep/down/out.txt"]));
+    assert_eq!(values["there"], false);
+    assert!(values["secret"].as_str().unwrap().contains("SECRET"), "{values}");
+    assert_eq!(project.read("deep/down/out.txt"), "started\n");
+    let used: Vec<String> = project
+        .of_type("step_reported")
+        .iter()
+        .map(|fact| fact["report"]["tool"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(used, ["shell", "writeFile", "env", "glob", "exists"], "{:?}", project.facts());
+    let left = fs::read_dir("/proc").unwrap().flatten().any(|process| {
+        let environment = fs::read(process.path().join("environ")).unwrap_or_default();
+        let place = project.env.outside("ledger").into_os_string().into_encoded_bytes();
+        environment.windows(place.len()).any(|part| part == place)
+    });
+    assert!(!left, "a process is left behind");
+}
+
+#[test]
+fn create_state_that_fails_starts_nothing() {
+    let text = "import { toolNode } from \"atomic/workflows\";\n\
+                export const graphConfig = { startNode: \"a\", edges: [], nodes: [toolNode({ id: \"a\", execute: () => ({}) })] };\n\
+                export function createState(params: any) { return params.prompt.missing.field; }\n";
+    let project = project("state", text);
+    let ended = run(&project, "state", &["--trust"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("state.ts:3:"), "{ended:?}");
+    assert!(project.sessions().is_empty());
+}
+
+#[test]
+fn a_script_that_takes_another_way_is_stopped_with_the_place() {
+    let project = Project::new();
+    let flow = |command: &str| {
+        format!(
+            "import {{ defineWorkflow }} from \"atomic/workflows\";\n\
+             export default defineWorkflow({{ name: \"way\" }}).run(async (ctx) => {{\n\
+               await ctx.shell(\"{command}\");\n\
+               await ctx.ask(\"Go on?\", {{ options: [\"Yes\", \"No\"] }});\n\
+               return 1;\n\
+             }});\n"
+        )
+    };
+    project.write(".atomic/workflows/way.ts", &flow("echo one"));
+    let waiting = run(&project, "way", &["--trust"]);
+    assert_eq!(waiting.code, Some(3), "{waiting:?}");
+    project.write(".atomic/workflows/way.ts", &flow("echo two"));
+    // The session has its own copy, so it goes on; the changed file is another way.
+    let upgraded = atomic(&project, &["resume", "last", "--upgrade", "--trust"]);
+    assert_eq!(upgraded.code, Some(3), "{upgraded:?}");
+    let upgraded = atomic(&project, &["answer", "last", "Yes", "--resume"]);
+    assert_eq!(upgraded.code, Some(1), "{upgraded:?}");
+    assert!(upgraded.stderr.contains("does not do again what it did before"), "{upgraded:?}");
+    assert!(upgraded.stderr.contains("way.ts:3:"), "{upgraded:?}");
+}

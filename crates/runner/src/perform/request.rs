@@ -1,0 +1,475 @@
+//! What work may ask of the world outside: commands, files of the project, the network, a few
+//! variables. Each request is told of as the use of a tool, in short: never with what is in a file,
+//! and never with a header.
+
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use atomic_backend::guard::{Guard, Job, Kept};
+use atomic_event::ToolUse;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::tool::short;
+
+/// How much of each output of a command, of a file and of an answer is kept.
+const KEPT: usize = 1024 * 1024;
+/// The largest file that is read or written, and the largest answer.
+const LARGEST: usize = 16 * 1024 * 1024;
+/// How many files a pattern may find.
+const MOST_FOUND: usize = 10_000;
+/// How long an answer from the network may take when nobody says otherwise.
+const FETCH_LIMIT: Duration = Duration::from_secs(60);
+
+/// The variables that may be read when nobody says otherwise.
+const PLAIN_VARIABLES: [&str; 10] =
+    ["HOME", "USER", "LANG", "TERM", "PATH", "CI", "TZ", "SHELL", "PWD", "TMPDIR"];
+
+/// What a step's requests reach.
+#[derive(Clone, Debug)]
+pub(super) struct Reach {
+    pub(super) guard: Guard,
+    pub(super) workspace: PathBuf,
+    pub(super) marker: String,
+    /// Further variables that may be read.
+    pub(super) env_allow: Vec<String>,
+}
+
+/// What came of a request, and what to tell of it.
+pub(super) struct Answered {
+    pub(super) result: Result<Value, Refusal>,
+    pub(super) tool: ToolUse,
+}
+
+/// Why a request has come to nothing.
+pub(super) struct Refusal {
+    /// The kind of failure, for programs.
+    pub(super) code: &'static str,
+    /// A sentence for people.
+    pub(super) message: String,
+}
+
+impl From<String> for Refusal {
+    fn from(message: String) -> Self {
+        Self { code: "request", message }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ShellArgs {
+    command: String,
+    cwd: Option<String>,
+    #[serde(default)]
+    env: std::collections::BTreeMap<String, String>,
+    timeout_ms: Option<u64>,
+    stdin: Option<String>,
+    /// Whether a status other than 0 is an error.
+    #[serde(default)]
+    check: bool,
+}
+
+#[derive(Deserialize)]
+struct PathArgs {
+    path: String,
+}
+
+#[derive(Deserialize)]
+struct WriteArgs {
+    path: String,
+    text: String,
+}
+
+#[derive(Deserialize)]
+struct GlobArgs {
+    pattern: String,
+}
+
+#[derive(Deserialize)]
+struct EnvArgs {
+    name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct FetchArgs {
+    url: String,
+    method: Option<String>,
+    #[serde(default)]
+    headers: std::collections::BTreeMap<String, String>,
+    body: Option<String>,
+    timeout_ms: Option<u64>,
+}
+
+/// Every request there is, read.
+enum Asked {
+    Shell(ShellArgs),
+    ReadFile(PathArgs),
+    WriteFile(WriteArgs),
+    Exists(PathArgs),
+    Glob(GlobArgs),
+    Fetch(FetchArgs),
+    Env(EnvArgs),
+}
+
+impl Asked {
+    fn read(name: &str, args: Value) -> Result<Self, String> {
+        fn read<T: for<'a> Deserialize<'a>>(name: &str, args: Value) -> Result<T, String> {
+            if let Some(problem) = odd_time(&args) {
+                return Err(format!("`{name}`: {problem}"));
+            }
+            serde_json::from_value(args).map_err(|problem| format!("`{name}`: {problem}"))
+        }
+        Ok(match name {
+            "shell" => Self::Shell(read(name, args)?),
+            "readFile" => Self::ReadFile(read(name, args)?),
+            "writeFile" => Self::WriteFile(read(name, args)?),
+            "exists" => Self::Exists(read(name, args)?),
+            "glob" => Self::Glob(read(name, args)?),
+            "fetch" => Self::Fetch(read(name, args)?),
+            "env" => Self::Env(read(name, args)?),
+            other => return Err(format!("nothing here is called `{other}`")),
+        })
+    }
+
+    /// What it is about, in short.
+    fn summary(&self) -> String {
+        match self {
+            Self::Shell(shell) => short(&shell.command),
+            Self::ReadFile(file) | Self::Exists(file) => short(&file.path),
+            Self::WriteFile(file) => {
+                format!("{} ({} bytes)", short(&file.path), file.text.len())
+            }
+            Self::Glob(glob) => short(&glob.pattern),
+            Self::Fetch(fetch) => {
+                let method = fetch.method.as_deref().unwrap_or("GET").to_uppercase();
+                format!("{method} {}", short(&without_secrets(&fetch.url)))
+            }
+            Self::Env(env) => short(&env.name),
+        }
+    }
+}
+
+/// What is wrong with the time limit of a request.
+fn odd_time(args: &Value) -> Option<String> {
+    let limit = args.get("timeoutMs").filter(|limit| !limit.is_null() && !limit.is_u64())?;
+    Some(format!("`timeoutMs` must be a whole number of milliseconds from 0 on, not {limit}"))
+}
+
+impl Reach {
+    /// Carries out a request. Once `cancel` is ready it is given up; when this returns, nothing of
+    /// it is left.
+    pub(super) async fn carry_out(
+        &self,
+        name: &str,
+        args: Value,
+        cancel: impl Future<Output = ()>,
+    ) -> Answered {
+        let told = |summary: String, ok: bool| ToolUse::new(name, summary, ok);
+        let asked = match Asked::read(name, args) {
+            Ok(asked) => asked,
+            Err(problem) => {
+                let tool = told(short(&problem), false);
+                return Answered { tool, result: Err(problem.into()) };
+            }
+        };
+        let summary = asked.summary();
+        let result = match asked {
+            Asked::Shell(shell) => self.shell(shell, cancel).await,
+            Asked::Fetch(args) => tokio::select! {
+                answer = fetch(args) => answer.map_err(Refusal::from),
+                () = cancel => Err("it was stopped".to_owned().into()),
+            },
+            quick @ (Asked::ReadFile(_)
+            | Asked::WriteFile(_)
+            | Asked::Exists(_)
+            | Asked::Glob(_)
+            | Asked::Env(_)) => {
+                let reach = self.clone();
+                let work = tokio::task::spawn_blocking(move || reach.quick(quick));
+                // A disk that does not answer keeps its thread, but not the step.
+                let done = tokio::select! {
+                    biased;
+                    done = work => done,
+                    () = cancel => Ok(Err("it was stopped".to_owned())),
+                };
+                let broken = || Err("it broke down inside atomic itself".to_owned());
+                done.unwrap_or_else(|_| broken()).map_err(Refusal::from)
+            }
+        };
+        let ok = match &result {
+            Ok(value) => value.get("code").is_none_or(|code| *code == 0) || name != "shell",
+            Err(_) => false,
+        };
+        Answered { tool: told(summary, ok), result }
+    }
+
+    /// What takes no time worth speaking of.
+    fn quick(&self, asked: Asked) -> Result<Value, String> {
+        match asked {
+            Asked::ReadFile(PathArgs { path }) => self.read_file(&path),
+            Asked::WriteFile(WriteArgs { path, text }) => self.write_file(&path, &text),
+            Asked::Exists(PathArgs { path }) => {
+                // What is outside is nobody's business, whether it is there or not.
+                let place = self.inside(&path)?;
+                Ok(json!(place.exists()))
+            }
+            Asked::Glob(GlobArgs { pattern }) => self.glob(&pattern),
+            Asked::Env(EnvArgs { name }) => self.variable(&name),
+            Asked::Shell(_) | Asked::Fetch(_) => Err("that takes time".to_owned()),
+        }
+    }
+
+    async fn shell(
+        &self,
+        args: ShellArgs,
+        cancel: impl Future<Output = ()>,
+    ) -> Result<Value, Refusal> {
+        let cwd = match &args.cwd {
+            Some(cwd) => self.inside(cwd)?,
+            None => self.workspace.clone(),
+        };
+        let job = Job {
+            argv: vec!["sh".to_owned(), "-c".to_owned(), args.command.clone()],
+            cwd,
+            env: args.env.into_iter().collect(),
+            marker: self.marker.clone(),
+            stdin: false,
+        };
+        let limit = args.timeout_ms.map(Duration::from_millis);
+        let ran = self.guard.capture(&job, args.stdin, (limit, KEPT), cancel).await;
+        let command = short(&args.command);
+        let ran = ran.map_err(|error| format!("`{command}` could not be started: {error}"))?;
+        let Some(status) = ran.status else {
+            return Err(match args.timeout_ms {
+                Some(limit) => format!("`{command}` took longer than {limit} ms, or was stopped"),
+                None => format!("`{command}` was stopped"),
+            }
+            .into());
+        };
+        use std::os::unix::process::ExitStatusExt as _;
+        let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+        let (stdout, stderr) = (text(ran.stdout), text(ran.stderr));
+        if args.check && code != Some(0) {
+            let status = code.unwrap_or_default();
+            let message = format!("`{command}` ended with status {status}");
+            let said = if stderr.trim().is_empty() { &stdout } else { &stderr };
+            let message = match end_of(said) {
+                "" => message,
+                said => format!("{message}: {said}"),
+            };
+            return Err(Refusal { code: "shell", message });
+        }
+        Ok(json!({ "code": code, "stdout": stdout, "stderr": stderr }))
+    }
+
+    /// The place of a path in the project. Nothing on the way to it leads out.
+    fn inside(&self, path: &str) -> Result<PathBuf, String> {
+        let outside = || format!("`{path}` is outside the project");
+        let root = self.workspace.canonicalize();
+        let root = root.map_err(|error| format!("the project cannot be read: {error}"))?;
+        let wanted = self.workspace.join(path);
+        let mut plain = PathBuf::new();
+        for part in wanted.components() {
+            match part {
+                Component::ParentDir => {
+                    // What is really there counts, not what the path looks like.
+                    plain = plain.canonicalize().unwrap_or(plain);
+                    plain.pop();
+                }
+                Component::CurDir => {}
+                Component::Prefix(_) | Component::RootDir | Component::Normal(_) => {
+                    plain.push(part);
+                }
+            }
+        }
+        // As much of it as there is, and the rest, which has no links in it.
+        let mut there = plain.as_path();
+        let mut rest = PathBuf::new();
+        let real = loop {
+            if let Ok(real) = there.canonicalize() {
+                break real;
+            }
+            if there.symlink_metadata().is_ok() {
+                return Err(format!("`{path}` leads nowhere"));
+            }
+            let (Some(parent), Some(name)) = (there.parent(), there.file_name()) else {
+                return Err(outside());
+            };
+            // Joined to nothing it would end in a slash.
+            let before = PathBuf::from(name);
+            rest = if rest.as_os_str().is_empty() { before } else { before.join(&rest) };
+            there = parent;
+        };
+        if !real.starts_with(&root) {
+            return Err(outside());
+        }
+        Ok(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
+    }
+
+    fn read_file(&self, path: &str) -> Result<Value, String> {
+        let place = self.inside(path)?;
+        let unreadable = |error: std::io::Error| format!("`{path}` cannot be read: {error}");
+        let known = place.metadata().map_err(unreadable)?;
+        if !known.is_file() {
+            // Reading a pipe or a device may never end.
+            return Err(format!("`{path}` is no regular file, and only those can be read"));
+        }
+        let size = known.len();
+        if size > LARGEST as u64 {
+            return Err(format!("`{path}` has {size} bytes, more than {LARGEST}"));
+        }
+        let bytes = std::fs::read(&place).map_err(unreadable)?;
+        let text = String::from_utf8(bytes).map_err(|_| format!("`{path}` is no text (UTF-8)"))?;
+        Ok(Value::String(text))
+    }
+
+    /// Writes a file beside it first, so that whoever reads it sees the old one or the new one.
+    fn write_file(&self, path: &str, text: &str) -> Result<Value, String> {
+        if text.len() > LARGEST {
+            return Err(format!("`{path}` would have {} bytes, more than {LARGEST}", text.len()));
+        }
+        let place = self.inside(path)?;
+        let unwritable = |error: std::io::Error| format!("`{path}` cannot be written: {error}");
+        if place.is_dir() {
+            return Err(format!("`{path}` is a folder"));
+        }
+        let (Some(folder), Some(name)) = (place.parent(), place.file_name()) else {
+            return Err(format!("`{path}` is no file"));
+        };
+        std::fs::create_dir_all(folder).map_err(unwritable)?;
+        let temporary = format!(".{}.{}.tmp", name.to_string_lossy(), uuid::Uuid::new_v4());
+        let temporary = folder.join(temporary);
+        let written = std::fs::write(&temporary, text).and_then(|()| {
+            if let Ok(known) = place.metadata() {
+                std::fs::set_permissions(&temporary, known.permissions())?;
+            }
+            std::fs::rename(&temporary, &place)
+        });
+        if let Err(error) = written {
+            let _ = std::fs::remove_file(&temporary);
+            return Err(unwritable(error));
+        }
+        Ok(Value::Null)
+    }
+
+    fn glob(&self, pattern: &str) -> Result<Value, String> {
+        let parts = Path::new(pattern).components();
+        if parts.clone().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir)) {
+            return Err(format!("the pattern `{pattern}` leads outside the project"));
+        }
+        let pattern = pattern.trim_start_matches("./");
+        fast_glob::validate(pattern).map_err(|problem| {
+            format!("`{pattern}` is no pattern for files: {problem}; `\\` before a sign means the sign itself")
+        })?;
+        let mut found = vec![];
+        let mut folders = vec![PathBuf::new()];
+        while let Some(folder) = folders.pop() {
+            // A folder that cannot be read has nothing in it for us.
+            let Ok(entries) = std::fs::read_dir(self.workspace.join(&folder)) else { continue };
+            for entry in entries.flatten() {
+                let Ok(kind) = entry.file_type() else { continue };
+                let path = folder.join(entry.file_name());
+                if kind.is_dir() {
+                    // Links are not followed, so this ends.
+                    if entry.file_name() != ".git" {
+                        folders.push(path);
+                    }
+                } else if fast_glob::glob_match(pattern, path.to_string_lossy().as_ref()) {
+                    found.push(path.to_string_lossy().into_owned());
+                }
+            }
+            if found.len() > MOST_FOUND {
+                return Err(format!("more than {MOST_FOUND} files match `{pattern}`"));
+            }
+        }
+        found.sort_unstable();
+        Ok(json!(found))
+    }
+
+    fn variable(&self, name: &str) -> Result<Value, String> {
+        if !PLAIN_VARIABLES.contains(&name) && !self.env_allow.iter().any(|known| known == name) {
+            return Err(format!(
+                "the variable `{name}` may not be read; add it to the setting `env_allow`"
+            ));
+        }
+        Ok(json!(std::env::var(name).ok()))
+    }
+}
+
+/// An address without what may be a secret: who asks, and what comes after the path.
+fn without_secrets(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    match url.split_once("://") {
+        Some((scheme, rest)) => {
+            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            let host = host.rsplit('@').next().unwrap_or_default();
+            format!("{scheme}://{host}{path}")
+        }
+        None => url.to_owned(),
+    }
+}
+
+/// What a command printed; what had to be left out is said.
+fn text(kept: Kept) -> String {
+    match kept.left_out {
+        0 => kept.text,
+        bytes => format!("[the first {bytes} bytes were left out]\n{}", kept.text),
+    }
+}
+
+/// The end of what a command printed, for a sentence.
+fn end_of(said: &str) -> &str {
+    const LONGEST: usize = 2000;
+    let said = said.trim();
+    let from = said.char_indices().rev().take(LONGEST).last();
+    from.map_or("", |(from, _)| &said[from..])
+}
+
+async fn fetch(args: FetchArgs) -> Result<Value, String> {
+    let FetchArgs { url, method, headers, body, timeout_ms } = args;
+    let limit = timeout_ms.map_or(FETCH_LIMIT, Duration::from_millis);
+    let shown = without_secrets(&url);
+    let failed = |what: &str, error: &reqwest::Error| format!("{shown} {what}: {}", chain(error));
+    let method = method.unwrap_or_else(|| "GET".to_owned()).to_uppercase();
+    let method = reqwest::Method::from_bytes(method.as_bytes())
+        .map_err(|_| format!("`{method}` is no method of HTTP"))?;
+    let client = super::tls::client().map_err(|problem| format!("{shown}: {problem}"))?;
+    let mut request = client.request(method, &url).timeout(limit);
+    for (name, value) in headers {
+        request = request.header(name, value);
+    }
+    if let Some(body) = body {
+        request = request.body(body);
+    }
+    let mut answer = request.send().await.map_err(|error| failed("did not answer", &error))?;
+    let status = answer.status().as_u16();
+    let mut headers = Map::new();
+    for (name, value) in answer.headers() {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        let known = headers.entry(name.as_str()).or_insert_with(|| json!(""));
+        let all = known.as_str().filter(|all| !all.is_empty()).map(|all| format!("{all}, {value}"));
+        *known = json!(all.unwrap_or_else(|| value.into_owned()));
+    }
+    let mut bytes = vec![];
+    while let Some(chunk) = answer.chunk().await.map_err(|error| failed("broke off", &error))? {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > LARGEST {
+            return Err(format!("{shown} answered with more than {LARGEST} bytes"));
+        }
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(json!({ "status": status, "headers": headers, "text": text }))
+}
+
+/// What went wrong, down to its cause; the address is said elsewhere, and may hold a secret.
+fn chain(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return "it took too long".to_owned();
+    }
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,275 @@
+//! A workflow file: what it says about itself, and what it is when it is run.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use atomic_event::Patch;
+use atomic_graph::Count;
+use atomic_typescript::{
+    self as typescript, Anchor, Bundle, Form, Metadata, Options, Trouble, Worker, locate,
+};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::advance::Scripts;
+use super::functions::{self, created, failure};
+use super::laid::Laid;
+use crate::descriptor::{Document, Extras, Fault, ScriptPart};
+use crate::{Source, StateShape};
+
+/// A file that has been read, and of which nothing has been run.
+#[derive(Debug)]
+pub struct Authored {
+    bundle: Bundle,
+    about: Metadata,
+    hash: String,
+    /// When it was run before, in milliseconds since 1970.
+    run_at: Option<i64>,
+}
+
+/// What a file says about itself, as far as it can be told without running it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// The name.
+    pub name: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Other names.
+    pub aliases: Vec<String>,
+    /// What to type after its name.
+    pub argument_hint: Option<String>,
+}
+
+/// What a file says about itself. What is wrong with it is told when it is read.
+pub fn about(path: &Path, text: &str) -> About {
+    let (about, _) = typescript::metadata(path, text);
+    let Metadata { name, description, aliases, argument_hint, .. } = about;
+    About { name, description, aliases, argument_hint }
+}
+
+/// The SHA-256 of a text, in hexadecimal.
+pub fn hash_of(text: &str) -> String {
+    super::advance::hex(&Sha256::digest(text))
+}
+
+/// A path as a person in this folder would write it.
+pub fn shown(path: &Path) -> PathBuf {
+    let here = std::env::current_dir().ok();
+    let inside = here.and_then(|here| path.strip_prefix(here).ok().map(Path::to_owned));
+    inside.unwrap_or_else(|| path.to_owned())
+}
+
+impl Authored {
+    /// Reads a file and all that it imports, none of it outside of `root`. Nothing is run.
+    pub fn read(path: &Path, root: &Path) -> Result<Self, Vec<Fault>> {
+        // A link to a file is read as the file.
+        let real = path.canonicalize();
+        let real = real.as_deref().unwrap_or(path);
+        Self::new(Bundle::read(real, root))
+    }
+
+    /// The file of a session, as it was when the session began.
+    pub fn kept(source: &Source) -> Result<Self, Vec<Fault>> {
+        let mut files = source.imports.clone();
+        files.insert(source.path.clone(), source.text.clone());
+        let authored = Self::new(Bundle::from_files(&source.path, &files))?;
+        Ok(Self { run_at: source.run_at, ..authored })
+    }
+
+    fn new(bundle: Result<Bundle, Vec<typescript::Fault>>) -> Result<Self, Vec<Fault>> {
+        let all = |faults: Vec<typescript::Fault>| faults.into_iter().map(fault).collect();
+        let bundle = bundle.map_err(all)?;
+        let (about, mut faults) = bundle.metadata();
+        faults.extend(too_new(&about, &bundle));
+        if faults.iter().any(|fault| !fault.is_warning) {
+            return Err(all(faults));
+        }
+        let hash = bundle.hash();
+        Ok(Self { bundle, about, hash, run_at: None })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        self.bundle.entry()
+    }
+
+    /// The SHA-256 of the file and everything it imports.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// How many files it imports.
+    pub fn imports(&self) -> usize {
+        self.bundle.files().count().saturating_sub(1)
+    }
+
+    /// What it says it is for.
+    pub fn description(&self) -> Option<&str> {
+        self.about.description.as_deref()
+    }
+
+    /// Runs the file: the document it describes, and its functions.
+    pub fn run(self) -> Result<Document, Vec<Fault>> {
+        let Self { bundle, about, hash, run_at } = self;
+        let now = run_at.unwrap_or_else(now);
+        let seed = hash.get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        let options =
+            Options { seed: seed.unwrap_or_default(), now: Some(now), ..Options::default() };
+        let worker = Worker::start(&bundle, &options);
+        let loaded = worker
+            .load(&about.default_config.clone().unwrap_or(Value::Null))
+            .map_err(|trouble| vec![fault(placed(trouble, &bundle, about.form))])?;
+        let mut described = loaded.descriptor;
+        let extras = take_extras(&mut described, &worker, &about);
+        let warnings = bundle.warnings().iter().cloned().map(fault).collect();
+        let source = source(&bundle, now);
+        let laid = Laid::out(&described, bundle.entry(), about.form);
+        let (json, locate) = laid.locator(bundle);
+        let functions = functions::table(worker);
+        Ok(Document {
+            json: Some(json.into()),
+            locate: Some(locate),
+            extras,
+            warnings,
+            ..Document::with_functions(source, functions)
+        })
+    }
+}
+
+/// The time, in milliseconds since 1970.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// What a session keeps of a file.
+fn source(bundle: &Bundle, now: i64) -> Source {
+    let text = bundle.text(bundle.entry()).unwrap_or_default();
+    let files = bundle.files().filter(|(path, _)| *path != bundle.entry());
+    let imports: BTreeMap<PathBuf, String> =
+        files.map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
+    Source { imports, run_at: Some(now), ..Source::new(bundle.entry(), text) }
+}
+
+/// Takes what is not the graph's out of a description.
+fn take_extras(described: &mut Value, worker: &Worker, about: &Metadata) -> Extras {
+    let mut take = |key: &str| described.as_object_mut().and_then(|fields| fields.remove(key));
+    let function = |value: Option<Value>| {
+        let id = value.as_ref()?.get("$fn")?.as_u64()?;
+        u32::try_from(id).ok()
+    };
+    let create = function(take("$createState"));
+    let migrate = function(take("$migrateState"));
+    let script = function(take("$script"));
+    let (workflows, max_calls) = (take("$workflows"), take("$maxCalls"));
+    let named = workflows.as_ref().and_then(Value::as_array).into_iter().flatten();
+    let named = named.filter_map(Value::as_str).map(str::to_owned);
+    let mut workflows: Vec<String> = named.chain(about.workflows.iter().cloned()).collect();
+    workflows.sort();
+    workflows.dedup();
+    Extras {
+        create: create.map(|id| {
+            let worker = worker.clone();
+            let make: Arc<crate::descriptor::CreateFn> =
+                Arc::new(move |launch, defaults: &Patch| created(&worker, id, launch, defaults));
+            make
+        }),
+        state_shape: StateShape {
+            version: about.state_version.unwrap_or_default(),
+            migrate: migrate.map(|id| {
+                let worker = worker.clone();
+                let migrate: Arc<crate::MigrateFn> = Arc::new(move |old, from| {
+                    let args =
+                        [old, from.into()].map(|value| typescript::Arg::Value(Arc::new(value)));
+                    worker.call(id, args.into()).map_err(failure)
+                });
+                migrate
+            }),
+        },
+        script: script.map(|id| ScriptPart {
+            advance: Arc::new(Scripts::new(worker.clone(), id, workflows.clone())),
+            workflows,
+            max_calls: max_calls.and_then(|number| number.as_u64()).map(Count::Fixed),
+        }),
+    }
+}
+
+/// A file that asks for a version of this program that does not exist yet.
+fn too_new(about: &Metadata, bundle: &Bundle) -> Option<typescript::Fault> {
+    let wanted = about.min_sdk_version.as_deref()?;
+    let numbers = |version: &str| -> Option<Vec<u64>> {
+        let version = version.trim().trim_start_matches('v');
+        let version = version.split(['-', '+']).next().unwrap_or_default();
+        let parts: Option<Vec<u64>> = version.split('.').map(|part| part.parse().ok()).collect();
+        parts.filter(|parts| (1..=3).contains(&parts.len())).map(|mut parts| {
+            parts.resize(3, 0);
+            parts
+        })
+    };
+    let ours = env!("CARGO_PKG_VERSION");
+    let (message, help) = match numbers(wanted) {
+        None => (
+            format!("\"{wanted}\" is not a version"),
+            "write it as in export const minSDKVersion = \"0.1.0\"".to_owned(),
+        ),
+        Some(wanted_numbers) if Some(&wanted_numbers) > numbers(ours).as_ref() => (
+            format!("this workflow needs atomic {wanted}, and this is {ours}"),
+            "install a newer atomic, or lower minSDKVersion if it works with this one".to_owned(),
+        ),
+        Some(_) => return None,
+    };
+    let place = about.places.get("minSDKVersion")?;
+    let frame = bundle.frame(&place.file, place.line, place.column, 1);
+    Some(typescript::Fault {
+        code: "ATM712".into(),
+        at: place.clone(),
+        message,
+        help: Some(help),
+        frame,
+        is_warning: false,
+    })
+}
+
+/// What went wrong while a file was loaded. What no line of it has thrown is told where the
+/// workflow is exported.
+fn placed(trouble: Trouble, bundle: &Bundle, form: Form) -> typescript::Fault {
+    let (entry, is_placed) = (bundle.entry(), trouble.at().is_some());
+    let path = trouble.path.clone();
+    let mut fault = trouble.into_fault(entry);
+    let export = if form == Form::Graph { "graphConfig" } else { "default" };
+    let text = bundle.text(entry).unwrap_or_default();
+    let anchor = Anchor::Export(export.to_owned());
+    if let Some(found) = locate(entry, text, &anchor, &path).filter(|_| !is_placed) {
+        (fault.at.line, fault.at.column) = (found.line, found.column);
+        let length = found.end.saturating_sub(found.start);
+        fault.frame = bundle.frame(entry, found.line, found.column, length);
+    }
+    fault
+}
+
+/// What can be wrong with a file, see `docs/workflows.md`.
+const CODES: [&str; 19] = [
+    "ATM701", "ATM702", "ATM703", "ATM704", "ATM705", "ATM706", "ATM707", "ATM708", "ATM709",
+    "ATM710", "ATM711", "ATM712", "ATM713", "ATM714", "ATM715", "ATM716", "ATM717", "ATM718",
+    "ATM719",
+];
+
+/// What is wrong with a file, in the words of documents.
+fn fault(fault: typescript::Fault) -> Fault {
+    let typescript::Fault { code, at, message, help, frame, is_warning } = fault;
+    // The SDK gives its errors codes of their own, and a file could give them any.
+    let code = CODES.iter().find(|known| **known == code).copied().unwrap_or("ATM713");
+    Fault {
+        code,
+        is_error: !is_warning,
+        file: shown(&at.file),
+        line: at.line,
+        column: at.column,
+        path: String::new(),
+        message,
+        remedy: help.unwrap_or_default(),
+        frame: Some(frame).filter(|frame| !frame.is_empty()),
+    }
+}
