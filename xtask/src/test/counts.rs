@@ -29,6 +29,7 @@ impl Counts {
             | Job::Backends
             | Job::Deny
             | Job::Agents
+            | Job::Types
             | Job::Bench => None,
         };
         let counts = runner.map_or_else(Self::default, |runner| Self::read(runner, output));

@@ -9,6 +9,7 @@ mod counts;
 mod deny;
 mod plan;
 mod table;
+mod tsc;
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -58,6 +59,14 @@ fn has_nextest() -> bool {
 pub(crate) fn print_agents() -> Result<(), String> {
     println!("{}", agents::folder(&Log::terminal()?)?.display());
     Ok(())
+}
+
+/// Checks the types of the SDK for TypeScript.
+pub(crate) fn check_types(metadata: &Metadata) -> Result<(), String> {
+    let log = Log::terminal()?;
+    let compiler = tsc::compiler(&log)?;
+    let scratch = metadata.target_directory.join("xtask-types");
+    tsc::check(&log, &compiler, &metadata.workspace_root, &scratch)
 }
 
 /// The variable that names the folder of the pinned agent programs, and that folder: the one it
@@ -127,6 +136,10 @@ impl Run {
                 .and_then(|call| self.cargo(log, &call)),
             Job::Deny => match deny::program(log) {
                 Ok(program) => log.run(deny::command(&program, root)),
+                Err(reason) => return End::missing_tool(log, reason),
+            },
+            Job::Types => match tsc::compiler(log) {
+                Ok(compiler) => tsc::check(log, &compiler, root, &self.logs.join("types")),
                 Err(reason) => return End::missing_tool(log, reason),
             },
             Job::Agents => {

@@ -62,6 +62,8 @@ pub(super) enum Job {
     Deny,
     /// The real agent programs, which may have to be installed.
     Agents,
+    /// The types of the SDK, with a compiler that may have to be installed first.
+    Types,
     /// The benchmarks, only to see that they run.
     Bench,
 }
@@ -115,6 +117,7 @@ pub(super) fn plan(tree: &Tree, quick: bool) -> Vec<Suite> {
     if !quick {
         suites.push(alone("deny", Job::Deny));
         suites.push(alone("agents", Job::Agents));
+        suites.push(alone("types", Job::Types));
         let clippy = words("clippy --workspace --all-targets");
         suites.push(alone(
             "clippy",
@@ -276,6 +279,7 @@ mod tests {
                 "docs",
                 "deny",
                 "agents",
+                "types",
                 "clippy",
                 "build",
                 "tests graph",

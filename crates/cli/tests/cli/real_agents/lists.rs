@@ -72,7 +72,7 @@ pub(super) fn servers_are_listed(stand: &Stand, gone: &str, dies: &str) {
     for words in [&[][..], &["--inherit", "all"]] {
         let ran = stand.run(&[&["mcp"], words].concat());
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{program:?}: {ran:?}");
-        let is_told = ran.stdout.contains("not trusted") && ran.stdout.contains("mcp --trust");
+        let is_told = ran.stdout.contains("not trusted") && ran.stdout.contains("atomic trust .");
         assert!(is_told, "{program:?}: {}", ran.stdout);
     }
     // Nor do servers have a part in what else is asked for.

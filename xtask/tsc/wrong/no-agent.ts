@@ -1,0 +1,3 @@
+import { subagentNode } from "@atomic/workflows";
+
+export const node = subagentNode({ id: "a", task: "x" }); //! TS2345
