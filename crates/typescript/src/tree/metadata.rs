@@ -82,17 +82,19 @@ pub(crate) fn read(page: Page<'_>) -> (Metadata, Vec<Fault>) {
     }
 }
 
-/// The words that are read, in the order in which they are complained about.
-const KEYS: &[&str] = &[
-    "name",
-    "description",
-    "aliases",
-    "version",
-    "minSDKVersion",
-    "stateVersion",
-    "argumentHint",
-    "sessionsDir",
-];
+impl Metadata {
+    /// The words that are read, in the order in which they are complained about.
+    pub const KEYS: [&str; 8] = [
+        "name",
+        "description",
+        "aliases",
+        "version",
+        "minSDKVersion",
+        "stateVersion",
+        "argumentHint",
+        "sessionsDir",
+    ];
+}
 
 struct Reader<'p, 'a> {
     page: Page<'p>,
@@ -110,7 +112,7 @@ impl<'p, 'a> Reader<'p, 'a> {
         self.metadata.exports = export_names(self.program);
         let script = find_script(self.program);
         self.metadata.form = self.find_form(script.is_some());
-        for key in KEYS {
+        for key in Metadata::KEYS {
             if let Some(value) = exported(self.program, key) {
                 self.take(key, value);
             }
@@ -150,7 +152,7 @@ impl<'p, 'a> Reader<'p, 'a> {
             for one in &object.properties {
                 let ObjectPropertyKind::ObjectProperty(property) = one else { continue };
                 let Some(name) = property.key.static_name() else { continue };
-                if let Some(key) = KEYS.iter().find(|key| **key == name) {
+                if let Some(key) = Metadata::KEYS.iter().find(|key| **key == name) {
                     self.take(key, &property.value);
                 } else if name == "defaultConfig" {
                     self.take_config(&property.value);

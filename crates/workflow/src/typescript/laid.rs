@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use atomic_typescript::{Anchor, Bundle, Form, Step, locate};
+use atomic_typescript::{Anchor, Bundle, Form, Metadata, Step, locate};
 use serde_json::Value;
 
 use super::authored::shown;
@@ -11,19 +11,6 @@ use crate::descriptor::{Locate, Location};
 
 /// The key under which the SDK says where something was written.
 const AT: &str = "$at";
-
-/// What a file exports for people; everything else of a document is the graph's.
-const EXPORTS: [&str; 9] = [
-    "name",
-    "description",
-    "aliases",
-    "version",
-    "minSDKVersion",
-    "stateVersion",
-    "argumentHint",
-    "sessionsDir",
-    "nodeDescriptions",
-];
 
 /// A document as text.
 pub(super) struct Laid {
@@ -64,7 +51,8 @@ impl Laid {
             if number > 0 {
                 laid.text.push_str(",\n");
             }
-            let is_export = EXPORTS.contains(&key.as_str()) && form != Form::Script;
+            let is_told = Metadata::KEYS.contains(&key.as_str()) || key == "nodeDescriptions";
+            let is_export = is_told && form != Form::Script;
             let export = match form {
                 _ if is_export => Some((key.clone(), None)),
                 Form::Graph => Some(("graphConfig".to_owned(), Some(Step::Key(key.clone())))),
