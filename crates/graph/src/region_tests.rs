@@ -64,6 +64,57 @@ fn all_branches_run_at_once_and_their_changes_meet_in_order_of_definition() {
 }
 
 #[test]
+fn branches_that_replace_the_same_value_fail_whoever_was_first_and_lose_nothing() {
+    let graph = || with_parallel(parallel("par", Strategy::All, &["a", "b"]));
+    let first = "start par#1[a]/work#1; start par#1[b]/work#1";
+    let told = "fail: node `par`: the branches `a` and `b` ran at once and both replaced `x`, so that \
+                one value would be lost: give `x` a reducer that combines values, or let them write \
+                to different keys, and resume with --upgrade";
+    for order in [["a", "b"], ["b", "a"]] {
+        let [one, other] = order.map(|name| format!("par#1[{name}]/work#1"));
+        let table = vec![
+            (wrote(&one, "x", json!(1)), ""),
+            (wrote(&other, "x", json!(1)), told),
+            // They are done, and are not run again: with the same graph it fails again.
+            (Input::Revived, told),
+        ];
+        play(graph(), json!({}), first, table);
+    }
+    // In a race only one of them counts, and with a reducer both do.
+    let mut graph = graph();
+    graph = graph.reducer("x", Reducer::Sum);
+    let table = vec![
+        (wrote("par#1[a]/work#1", "x", json!(1)), ""),
+        (wrote("par#1[b]/work#1", "x", json!(1)), "start end#1"),
+    ];
+    let machine = play(graph, json!({}), first, table);
+    assert_eq!(state(&machine)["x"], json!(2));
+}
+
+#[test]
+fn nodes_of_one_superstep_that_replace_the_same_value_fail_whoever_was_first() {
+    let nodes = ["split", "one", "two"];
+    let graph = || {
+        let graph = Graph::starting_at("split");
+        let graph = nodes.iter().fold(graph, |graph, id| graph.node(work(id)));
+        graph.edge("split", "one").edge("split", "two")
+    };
+    let told = "fail: the nodes `one` and `two` ran at once and both replaced `x`, so that \
+                one value would be lost: give `x` a reducer that combines values, or let them write \
+                to different keys, and resume with --upgrade";
+    for [first, last] in [["one#1", "two#1"], ["two#1", "one#1"]] {
+        let table = vec![
+            (wrote("split#1", "x", json!(0)), "start one#1; start two#1"),
+            (wrote(first, "x", json!(1)), ""),
+            (wrote(last, "x", json!(2)), told),
+            (Input::Revived, told),
+        ];
+        let machine = play(graph(), json!({}), "start split#1", table);
+        assert_eq!(state(&machine)["x"], json!(0));
+    }
+}
+
+#[test]
 fn the_losers_of_a_race_are_gone_before_the_join_and_change_nothing() {
     let graph = with_parallel(parallel("par", Strategy::Race, &["a", "b", "c"]));
     let table = vec![

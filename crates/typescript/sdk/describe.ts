@@ -16,7 +16,7 @@
 //
 // `base` is what Rust knows of the step: { nodeId, signal, … }.
 import * as natives from "./natives.ts";
-import { COMPILED, GraphBuilder, MADE, NATIVE, REFERENCE, UNNAMED, getDefaultValue, misuse, nameNodes } from "./graph.ts";
+import { COMPILED, GraphBuilder, MADE, NATIVE, REFERENCE, UNNAMED, around, getDefaultValue, misuse, nameNodes } from "./graph.ts";
 import type { Node } from "./graph.ts";
 import { requests, send, sleep } from "./host.ts";
 import { SCRIPT } from "./script.ts";
@@ -189,11 +189,11 @@ function common(doc: Thing) {
   if (isObject(doc.retry)) {
     doc.retry = plain(doc.retry);
     const { retryOn } = doc.retry;
-    if (typeof retryOn === "function") doc.retry.retryOn = (error: unknown, state: Thing) => Boolean(retryOn(failure(error), state));
+    if (typeof retryOn === "function") doc.retry.retryOn = around(retryOn, (error: unknown, state: Thing) => Boolean(retryOn(failure(error), state)));
   }
   if (typeof doc.onError === "function") {
     const { onError, id } = doc;
-    doc.onError = (error: unknown, state: Thing) => onError(failure(error), { nodeId: id, state });
+    doc.onError = around(onError, (error: unknown, state: Thing) => onError(failure(error), { nodeId: id, state }));
   }
   for (const key of ["prompt", "task"]) {
     if (typeof doc[key] === "function") doc[key] = prompt(doc, doc[key]);
@@ -208,7 +208,7 @@ function common(doc: Thing) {
 /** What a function gives for a prompt: a text with something in it. */
 function prompt(doc: Thing, author: Fn): Fn {
   const judge = (given: unknown) => {
-    const wrong = (what: string) => misuse(`the prompt of node "${doc.id}" ${what}${at(doc)}`);
+    const wrong = (what: string) => misuse(`the prompt of node "${doc.id}" ${what}`);
     if (given === undefined || given === null || (typeof given === "string" && given.trim() === "")) {
       throw wrong(`is empty: its function returned ${given === undefined ? "nothing" : JSON.stringify(given)}`);
     }
@@ -218,15 +218,10 @@ function prompt(doc: Thing, author: Fn): Fn {
     return given;
   };
   // One that is a promise cannot be waited for, which is said elsewhere.
-  return (...args) => {
+  return around(author, (...args) => {
     const given = author(...args);
     return isPromise(given) ? given : judge(given);
-  };
-}
-
-/** Where a node was written, for errors that come from no line of the file. */
-function at(doc: Thing): string {
-  return Array.isArray(doc.$at) ? ` (${doc.$at.join(":")})` : "";
+  });
 }
 
 /** An error as authors know them. */
@@ -245,7 +240,7 @@ function results(outputs: unknown, order: string[]): Map<string, unknown> {
 function merged(doc: Thing, order: string[]) {
   for (const key of ["merge", "outputMapper"]) {
     const author = doc[key];
-    if (typeof author === "function") doc[key] = (outputs: unknown, state: Thing) => author(results(outputs, order), state);
+    if (typeof author === "function") doc[key] = around(author, (outputs: unknown, state: Thing) => author(results(outputs, order), state));
   }
 }
 
@@ -343,8 +338,8 @@ const KINDS: Record<string, (doc: Thing) => void> = {
     }
     const { until, taskSelector } = doc;
     const tasks = (state: Thing) => (Array.isArray(state?.tasks) ? state.tasks : []);
-    if (typeof until === "function") doc.until = (state: Thing) => until(state, tasks(state));
-    if (typeof taskSelector === "function") doc.taskSelector = (state: Thing) => taskSelector(tasks(state), state) ?? null;
+    if (typeof until === "function") doc.until = around(until, (state: Thing) => until(state, tasks(state)));
+    if (typeof taskSelector === "function") doc.taskSelector = around(taskSelector, (state: Thing) => taskSelector(tasks(state), state) ?? null);
   },
   criterialoop(doc) {
     if (doc.taskNodes !== undefined) doc.taskNodes = several(doc.taskNodes);
@@ -384,7 +379,7 @@ function refuseGenerator(id: string, given: any) {
 }
 
 function tool(id: string, execute: Fn): Fn {
-  return (state: Thing, base?: Thing) => {
+  return around(execute, (state: Thing, base?: Thing) => {
     const signals: Signal[] = [];
     return then(execute(state, context(state, base, signals)), (changes: unknown) => {
       for (const { type, data } of signals) natives.log("info", data === undefined ? type : `${type}: ${JSON.stringify(data)}`);
@@ -393,13 +388,13 @@ function tool(id: string, execute: Fn): Fn {
       if (isObject(changes)) return changes;
       throw misuse(`the tool "${id}" returned ${Array.isArray(changes) ? "a list" : `a ${typeof changes}`}; return an object of changes to the state, such as { summary: … }`);
     });
-  };
+  });
 }
 
 const RESULT = ["stateUpdate", "goto", "signals"];
 
 function custom(id: string, execute: Fn): Fn {
-  return (state: Thing, base?: Thing) => {
+  return around(execute, (state: Thing, base?: Thing) => {
     const emitted: Signal[] = [];
     const ctx = context(state, base, emitted);
     return then(execute(ctx, ctx), (given: unknown) => {
@@ -415,5 +410,5 @@ function custom(id: string, execute: Fn): Fn {
       if (emitted.length) result.signals = [...(Array.isArray(result.signals) ? result.signals : []), ...emitted];
       return result;
     });
-  };
+  });
 }

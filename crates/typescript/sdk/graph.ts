@@ -23,6 +23,9 @@ export const REFERENCE = Symbol("atomic.reference");
 /** Marks a reducer that the engine knows itself, with the word it knows it by. */
 export const NATIVE = Symbol("atomic.reducer");
 
+/** A function of ours in place of an author's, whose place in the file is told when something is wrong with what it returns. */
+export const around = (author: Fn, ours: Fn): Fn => Object.assign(ours, { __of: author });
+
 /** An error of the author, in the words of the SDK. */
 export function misuse(message: string, code = "ATM717"): Error {
   return Object.assign(new Error(message), { name: "WorkflowError", code });
@@ -404,7 +407,7 @@ export class GraphBuilder {
     if (unknown !== undefined) throw misuse(`.if({ … }): there is no "${unknown}"; it has condition, then, else_if and else`);
     if (typeof condition !== "function" && !isObject(condition)) throw misuse(`.if({ … }): "condition" is missing, or is not a function`);
     if (then === undefined) throw misuse(`.if({ … }): "then" is missing: the node, or nodes, to run when the condition holds`);
-    this.if(typeof condition === "function" ? (state: unknown) => condition(state) : condition);
+    this.if(typeof condition === "function" ? around(condition as Fn, (state: unknown) => condition(state)) as any : condition);
     this.#add("if", then);
     const more = list(else_if ?? elseIf);
     if (more.length) {

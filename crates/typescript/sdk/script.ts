@@ -3,7 +3,7 @@
 // The function is run from its start whenever the session is, and what its calls came to is given
 // to it again, so every call needs a name that is the same each time: its key.
 import * as natives from "./natives.ts";
-import { misuse } from "./graph.ts";
+import { around, misuse } from "./graph.ts";
 import { duration, requests } from "./host.ts";
 
 type Options = Record<string, any>;
@@ -26,7 +26,7 @@ export function defineWorkflow(meta: unknown = {}) {
   return {
     run(body: unknown) {
       if (typeof body !== "function") throw misuse("defineWorkflow(…).run(…): it needs a function, async (ctx) => …");
-      const script = { [SCRIPT]: true, meta: { ...given }, $at: at, start: (base: Base) => begin(body as Run, base) };
+      const script = { [SCRIPT]: true, meta: { ...given }, $at: at, start: around(body as Run, (base: Base) => begin(body as Run, base)) };
       return Object.assign(script, { compile: () => script });
     },
     // An `export default defineWorkflow({ … })` without `run` is told from other things by this.

@@ -44,6 +44,55 @@ fn an_error_at_run_time_has_its_node_and_its_place() {
 }
 
 #[test]
+fn what_cannot_be_kept_is_refused_with_the_function_that_returned_it() {
+    let project = project("keeps", &tool("  return { seen: new Set([1]) };"));
+    let ended = run(&project, "keeps", &["--trust"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    insta::assert_snapshot!(project.filtered(&ended.stderr), @r#"
+    error: node `work`: TypeError: a Set cannot be kept; use an object or a list (at the returned value.seen) (.atomic/workflows/keeps.ts:4:73)
+      3 | void shell;
+    > 4 | export default () => graph<any>().start(toolNode({ id: "work", execute: async (s: any, ctx: any) => {
+        |                                                                         ^^^^^
+      5 |   return { seen: new Set([1]) };
+    "#);
+}
+
+/// Which keys functions change is known only when they have.
+#[test]
+fn two_that_replace_a_value_at_once_fail_and_go_on_when_it_has_a_reducer() {
+    let flow = |annotations: &str| {
+        format!(
+            "import {{ annotation, graph, parallelNode, Reducers, toolNode }} from \"atomic/workflows\";\n\
+             export const stateAnnotations = {{ {annotations} }};\n\
+             void annotation; void Reducers;\n\
+             const found = (id: string) => toolNode<any>({{ id, execute: async (s, ctx) => {{\n\
+               await ctx.shell(\"echo {{}} >> ran.txt\");\n\
+               return {{ [\"found\"]: [id] }};\n\
+             }} }});\n\
+             export default () => graph<any>()\n\
+               .start(parallelNode({{ id: \"both\", branches: [found(\"left\"), found(\"right\")] }}))\n\
+               .end().compile();\n"
+        )
+    };
+    let project = project("finds", &flow(""));
+    let ended = run(&project, "finds", &["--trust"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    insta::assert_snapshot!(project.filtered(&ended.stderr), @"error: node `both`: the branches `left` and `right` ran at once and both replaced `found`, so that one value would be lost: give `found` a reducer that combines values, or let them write to different keys, and resume with --upgrade");
+    project.write(
+        ".atomic/workflows/finds.ts",
+        &flow("found: annotation<string[]>([], Reducers.concat)"),
+    );
+    let args = ["resume", "last", "--upgrade", "--trust", "--stream", "values"];
+    let resumed = atomic(&project, &args);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    let last = resumed.stdout.lines().rfind(|line| line.contains("\"values\"")).unwrap();
+    let values: serde_json::Value = serde_json::from_str(last).unwrap();
+    assert_eq!(values["values"]["found"], serde_json::json!(["left", "right"]));
+    // What was done was not done again.
+    assert_eq!(project.read("ran.txt").lines().count(), 2);
+}
+
+#[test]
 fn a_rejection_that_nobody_handles_fails_its_step() {
     let text = tool(
         "  Promise.reject(new Error(\"forgotten\"));\n  await ctx.shell(\"sleep 0.05\");\n  return {};",
@@ -122,8 +171,7 @@ fn hostile_files_are_stopped_and_others_are_unharmed() {
         let ended = run(&project, name, &["--trust"]);
         assert_eq!(ended.code, Some(1), "{name}: {ended:?}");
         assert!(ended.stderr.to_lowercase().contains(sign), "{name}: {ended:?}");
-        // What is returned has no line of its own.
-        let is_placed = ended.stderr.contains(&format!("{name}.ts")) || name == "nests";
+        let is_placed = ended.stderr.contains(&format!("{name}.ts:"));
         assert!(is_placed && ended.stderr.contains("work"), "{name}: {ended:?}");
         assert!(began.elapsed() < Duration::from_secs(60), "{name}");
     }

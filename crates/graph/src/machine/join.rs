@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::merge::replaced_twice;
 use super::region::{Ending, Wait};
 use super::{Machine, Place};
 use crate::{Kind, NodeId, Parallel, StepError, code};
@@ -65,7 +66,17 @@ impl Machine {
                 parallel.branches.iter().map(|b| b.id.as_str()).zip(0..).collect();
             let children = region.absorbing.make_contiguous();
             children.sort_by_key(|child| order.get(child.name.as_str()).copied());
-            self.absorb(place);
+            let changes =
+                region.absorbing.iter().map(|child| (child.name.as_str(), child.changes.0.keys()));
+            let reducers = &program.plan(plan).reducers;
+            match replaced_twice(changes, reducers, "branches") {
+                Some(mut error) => {
+                    let node = &program.plan(plan).node(node).id;
+                    error.message = format!("node `{node}`: {}", error.message);
+                    self.fail_region(place, error);
+                }
+                None => self.absorb(place),
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! Changes meet the state they change. Where a function combines them, the machine stops there
 //! until it knows what the function returned.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -27,6 +28,11 @@ impl Machine {
             // The run was revived in the middle of it.
             return self.reduce_again((id, visit), &key, change);
         }
+        if merging.is_none()
+            && let Some(error) = self.replaced_twice(id)
+        {
+            return self.frame_failed(id, error);
+        }
         for visit in merging.map_or(0, |merging| merging.visit)..self.frame(id).active.len() {
             self.frame_mut(id).merging = Some(Merging { visit, waiting: None });
             match self.merge_visit((id, visit)) {
@@ -41,6 +47,18 @@ impl Machine {
         }
         self.frame_mut(id).merging = None;
         self.route_superstep(id);
+    }
+
+    /// Two that ran at once have replaced the same value, so that one of the two would be lost.
+    fn replaced_twice(&self, id: FrameId) -> Option<StepError> {
+        let frame = self.frame(id);
+        let plan = self.program.plan(frame.plan);
+        let changes = frame.active.iter().filter_map(|visit| {
+            let VisitState::Done(result) = &visit.state else { return None };
+            let keys = result.patch.keys().chain(visit.merged.0.keys());
+            Some((plan.node(visit.node).id.as_str(), keys))
+        });
+        replaced_twice(changes, &plan.reducers, "nodes")
     }
 
     fn merge_visit(&mut self, place: Place) -> Result<(), Halt> {
@@ -184,6 +202,31 @@ impl Machine {
         region.changes.push(key, change, &program.plan(plan).reducers);
         self.absorb(place);
     }
+}
+
+/// A key that several have changed, where the changes are not combined. Who changed it is told in
+/// the order of definition, so it is the same whoever was first.
+pub(super) fn replaced_twice<'a>(
+    changes: impl Iterator<Item = (&'a str, impl Iterator<Item = &'a Key>)>,
+    reducers: &BTreeMap<Key, Reducer>,
+    who: &str,
+) -> Option<StepError> {
+    let replaces = |key: &Key| matches!(reducers.get(key), None | Some(Reducer::Replace));
+    let mut first: BTreeMap<&Key, &str> = BTreeMap::new();
+    for (name, keys) in changes {
+        for key in keys.filter(|key| replaces(key)) {
+            let before = *first.entry(key).or_insert(name);
+            if before != name {
+                let message = format!(
+                    "the {who} `{before}` and `{name}` ran at once and both replaced `{key}`, so \
+                     that one value would be lost: give `{key}` a reducer that combines values, or \
+                     let them write to different keys, and resume with --upgrade"
+                );
+                return Some(StepError::new(code::REDUCER, message));
+            }
+        }
+    }
+    None
 }
 
 /// A choice is not the value of a function.

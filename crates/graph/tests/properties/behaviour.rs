@@ -247,7 +247,6 @@ fn schemas_say_what_a_node_may_see_and_return() {
 fn each_reducer_combines_in_graph_order_whoever_comes_first() {
     let row = |id: &str, n: u32| json!({"id": id, "n": n});
     let table = [
-        (Reducer::Replace, json!(0), json!(1), json!(2), json!(2)),
         (Reducer::Concat, json!([0]), json!([1]), json!([2]), json!([0, 1, 2])),
         (Reducer::Concat, json!([0]), json!(1), json!([2]), json!([0, 1, 2])),
         (

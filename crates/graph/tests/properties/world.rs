@@ -127,12 +127,16 @@ impl World {
             ("either", json!(true)),
             ("both", json!(false)),
             ("maybe", if dice.chance(50) { Value::Null } else { json!(name) }),
-            ("last", json!(name)),
             ("made", json!(name)),
         ] {
             if dice.chance(25) {
                 result = result.set(key, value);
             }
+        }
+        // Replaced by two at once a value ends the run, so mostly by one node alone.
+        let last = if dice.chance(8) { "last".to_owned() } else { format!("last {}", step.node()) };
+        if dice.chance(25) {
+            result = result.set(last.as_str(), json!(name));
         }
         if self.breaking > 0 && dice.chance(3) {
             result = result.set("n", "not a number");

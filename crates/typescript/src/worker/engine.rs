@@ -121,6 +121,8 @@ impl<'js> Boot<'js> {
 
 /// A step that has not ended.
 pub(super) struct Step<'js> {
+    /// Which function of the file does it.
+    pub(super) function: u32,
     /// Nothing before the function has returned.
     pub(super) promise: Option<Promise<'js>>,
     pub(super) done: Done,
@@ -132,7 +134,8 @@ pub(super) struct Engine<'js> {
     pub(super) boot: Boot<'js>,
     pub(super) functions: Vec<Function<'js>>,
     pub(super) steps: BTreeMap<u64, Step<'js>>,
-    pub(super) scripts: BTreeMap<u64, Promise<'js>>,
+    /// Scripts that have not ended, and the functions they are.
+    pub(super) scripts: BTreeMap<u64, (Promise<'js>, u32)>,
     /// What makes the context of a step, if the SDK has something to add to it.
     pub(super) extend: Option<Function<'js>>,
     /// What the file was loaded with in an engine before this one, and is not in this one yet.
@@ -280,7 +283,7 @@ impl<'js> Engine<'js> {
     fn rejection_of(&self, scope: Scope) -> Option<Trouble> {
         let promise = match scope {
             Scope::Perform(id) => self.steps.get(&id)?.promise.as_ref()?,
-            Scope::Script(id) => self.scripts.get(&id)?,
+            Scope::Script(id) => &self.scripts.get(&id)?.0,
             Scope::Idle | Scope::Loading | Scope::Call => return None,
         };
         self.rejection(promise)
@@ -296,6 +299,30 @@ impl<'js> Engine<'js> {
 
     pub(super) fn trouble(&self, error: Error) -> Trouble {
         trouble::from_error(&self.ctx, &self.desk.bundle, error)
+    }
+
+    /// Says where the function was written, where the file itself was in no line when it happened:
+    /// what it returned cannot be kept, or is not what it should be.
+    pub(super) fn returned_by(&self, function: u32, mut trouble: Trouble) -> Trouble {
+        if trouble.frames.is_empty() && trouble.kind != TroubleKind::Gone {
+            trouble.frames = self.written(function).into_iter().collect();
+            trouble.frame = trouble::code_frame(&self.desk.bundle, &trouble);
+        }
+        trouble
+    }
+
+    /// Where a function of the file begins.
+    fn written(&self, function: u32) -> Option<Frame> {
+        let ours = self.functions.get(function as usize)?;
+        let function = ours.get::<_, Option<Function<'js>>>("__of").ok().flatten();
+        let function = function.as_ref().unwrap_or(ours);
+        let number = |key: &str| function.get::<_, u32>(key).ok();
+        let file = function.get::<_, String>("fileName").ok()?;
+        let name = function.get::<_, String>("name").unwrap_or_default();
+        let name = if name.is_empty() { "<anonymous>" } else { &name };
+        let (line, column) = (number("lineNumber")?, number("columnNumber")?);
+        let stack = format!("at {name} ({file}:{line}:{column})");
+        trouble::frames(&self.desk.bundle, &stack).next()
     }
 
     /// We take care of what becomes of a promise: it is not one that nobody handles.

@@ -26,7 +26,7 @@ impl<'js> Engine<'js> {
                     return done.give(Err(trouble));
                 }
                 self.desk.hosts.borrow_mut().insert(id, host);
-                self.steps.insert(id, Step { promise: None, done });
+                self.steps.insert(id, Step { function, promise: None, done });
                 self.perform(id, function, &args);
             }
             Message::Abort { id } => self.abort(id),
@@ -114,10 +114,11 @@ impl<'js> Engine<'js> {
             };
             engine.returned(&value)
         });
-        match unhandled {
+        let result = match unhandled {
             Some(unhandled) if result.is_ok() => Err(unhandled),
             _ => result,
-        }
+        };
+        result.map_err(|trouble| self.returned_by(function, trouble))
     }
 
     fn perform(&mut self, id: u64, function: u32, args: &[Arg]) {
@@ -185,7 +186,7 @@ impl<'js> Engine<'js> {
     fn finish(&mut self, id: u64, result: Result<Json, Trouble>) {
         let Some(step) = self.steps.remove(&id) else { return };
         self.close(id);
-        step.done.give(result);
+        step.done.give(result.map_err(|trouble| self.returned_by(step.function, trouble)));
     }
 
     fn close(&self, id: u64) {
@@ -260,9 +261,10 @@ impl<'js> Engine<'js> {
                 return Ok(Some(Progress::Returned(engine.returned(&value)?)));
             };
             engine.watch(promise, id)?;
-            engine.scripts.insert(id, promise.clone());
+            engine.scripts.insert(id, (promise.clone(), start.function));
             Ok(None)
         });
+        let result = result.map_err(|trouble| self.returned_by(start.function, trouble));
         self.turn(id, result, unhandled)
     }
 
@@ -324,7 +326,9 @@ impl<'js> Engine<'js> {
     }
 
     fn progress(&mut self, id: u64) -> Progress {
-        let Some(promise) = self.scripts.get(&id).cloned() else { return Progress::Stuck };
+        let Some((promise, function)) = self.scripts.get(&id).cloned() else {
+            return Progress::Stuck;
+        };
         let (result, _) = self.run(Scope::Script(id), |engine| {
             let value = engine.settled(&promise, "")?;
             engine.returned(&value)
@@ -336,7 +340,7 @@ impl<'js> Engine<'js> {
                 let is_open = scripts.get(&id).is_some_and(|notes| !notes.open.is_empty());
                 if is_open { Progress::Waiting } else { Progress::Stuck }
             }
-            Err(trouble) => Progress::Threw(Box::new(trouble)),
+            Err(trouble) => Progress::Threw(Box::new(self.returned_by(function, trouble))),
         }
     }
 

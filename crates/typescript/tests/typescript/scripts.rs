@@ -153,6 +153,7 @@ fn what_is_not_for_scripts_is_refused() {
         let (_worker, _script, turn) = begin(body);
         let Progress::Threw(trouble) = turn.progress else { panic!("{body}: {turn:?}") };
         assert_eq!(trouble.message, expected);
+        assert!(trouble.at().is_some(), "{trouble}");
     }
     let text = "import { shell } from \"atomic/host\";\nexport const f = () => shell(\"x\");";
     let worker = worker(text);

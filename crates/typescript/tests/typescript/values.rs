@@ -91,11 +91,16 @@ fn values_that_are_no_values_are_refused_with_their_path() {
         ("({ f: () => 1 })", "a function cannot be kept (at the returned value.f)"),
     ];
     for (expression, expected) in cases {
-        let worker = worker(&format!("export const f = () => {expression};"));
+        let worker = worker(&format!(
+            "type Unused = string;\nexport const f: () => unknown = () => {expression};"
+        ));
         let f = load(&worker, "f");
         let trouble = worker.call(f, Vec::new()).unwrap_err();
         assert_eq!(trouble.message, expected);
         assert_eq!(trouble.kind, TroubleKind::Thrown);
+        // No line of the file was being run when it was found: the function itself is shown.
+        let at = trouble.at().map(|at| (at.line, at.column));
+        assert_eq!(at, Some((2, 14)), "{trouble}");
     }
     let worker = worker("export const f = () => { const a: any = {}; a.a = a; return a; };");
     let f = load(&worker, "f");
