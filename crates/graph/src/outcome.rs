@@ -99,12 +99,15 @@ pub struct StepError {
     /// More of it, such as the end of a program's output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    /// What a function of a workflow file threw, in its own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thrown: Option<String>,
 }
 
 impl StepError {
     /// A failure without further detail.
     pub fn new(code: &str, message: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), message: message.into(), detail: None }
+        Self { code: code.to_owned(), message: message.into(), detail: None, thrown: None }
     }
 
     /// Adds detail.

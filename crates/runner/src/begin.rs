@@ -7,10 +7,10 @@ use atomic_backend::{Backend, ToolRules};
 use atomic_event::{
     AgentName, BackendId, Event, How, Question, Started, StepError, StepId, StepResult,
 };
-use atomic_graph::{FunctionId, Start};
+use atomic_graph::{FunctionId, Start, State};
 use atomic_workflow::{
-    Action, AgentAction, ContextAction, ContextMonitor, Entry, Function, Text, WorkCall, WorkFn,
-    render, render_shell,
+    Action, AgentAction, ContextAction, ContextMonitor, Entry, Function, TaskFile, Text, WorkCall,
+    WorkFn, render, render_shell,
 };
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -20,6 +20,7 @@ use crate::perform::{AgentJob, Job, Parse, Task, WorkJob};
 use crate::question::Asker;
 use crate::run::Run;
 use crate::settings::OnQuestion;
+use crate::task_file;
 use crate::timer::TimerKind;
 
 /// Where a workflow keeps what the user said on resume.
@@ -121,15 +122,40 @@ impl Run {
             }
             Action::ClearContext => over(StepResult::default()),
             Action::ContextMonitor(monitor) => self.monitor(step, *attempt, &monitor)?,
-            Action::TaskFile(file) => {
-                let current = view.get("currentTask").map(|task| task.as_ref().clone());
-                let selected = match &file.selector {
-                    Some(call) => Some(self.value(step, call, &[])?),
-                    None => None,
-                };
-                by_us(Job::TaskFile { file, current, selected })
-            }
+            Action::TaskFile(file) => by_us(self.task_file_job(step, &view, file)?),
         })
+    }
+
+    /// Finds out which file of tasks is meant, and which task, where functions say so.
+    fn task_file_job(
+        &self,
+        step: &StepId,
+        view: &State,
+        mut file: TaskFile,
+    ) -> Result<Job, StepError> {
+        let wrong = |message: String| StepError::new("tasks", message);
+        if let Some(call) = file.path_from.take() {
+            let path = self.text(step, view, &Text::Call(call))?;
+            let inside = |part| matches!(part, std::path::Component::Normal(_));
+            if path.is_empty() || !std::path::Path::new(&path).components().all(inside) {
+                return Err(wrong(format!(
+                    "`tasksPath` gave {path:?}, which does not lead to a place inside the project; \
+                     return a path without `..` that begins in the project's folder"
+                )));
+            }
+            file.path = path;
+        }
+        let current = view.get("currentTask").map(|task| task.as_ref().clone());
+        let iteration = view.get("iteration").and_then(|value| value.as_u64()).unwrap_or(0);
+        let selected = match &file.selector {
+            Some(call) => {
+                let path = self.created.workspace.join(&file.path);
+                let tasks = task_file::tasks(&path).map_err(wrong)?;
+                Some(self.value(step, call, &[Arc::new(Value::Array(tasks))])?)
+            }
+            None => None,
+        };
+        Ok(Job::TaskFile { file, current, selected, iteration })
     }
 
     /// Looks at how full the lane's conversation is; of several, the fullest.

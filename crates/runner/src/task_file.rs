@@ -7,8 +7,18 @@ use std::path::Path;
 use atomic_event::StepResult;
 use serde_json::{Map, Value, json};
 
+/// The tasks of a file, in our words.
+pub(crate) fn tasks(path: &Path) -> Result<Vec<Value>, String> {
+    Ok(read(path)?.tasks)
+}
+
 /// The next task that can be done: put under `currentTask`, with the whole list under `tasks`.
-pub(crate) fn next(path: &Path, selected: Option<&Value>) -> Result<StepResult, String> {
+/// `iteration` is how many were taken before it.
+pub(crate) fn next(
+    path: &Path,
+    selected: Option<&Value>,
+    iteration: u64,
+) -> Result<StepResult, String> {
     let tasks = read(path)?.tasks;
     let chosen = match selected {
         Some(Value::Null) => None,
@@ -24,8 +34,15 @@ pub(crate) fn next(path: &Path, selected: Option<&Value>) -> Result<StepResult, 
         let path = path.display();
         return Err(format!("{path}: no task can be started; left are {waiting}"));
     }
-    Ok(StepResult::output(json!({ "task": chosen, "left": left }))
+    let mut result = StepResult::output(json!({ "task": chosen, "left": left }));
+    if done {
+        result = result.set("allTasksComplete", left == 0);
+    } else {
+        result = result.set("iteration", iteration + 1);
+    }
+    Ok(result
         .set("tasks", tasks)
+        .set("shouldContinue", !done)
         .set("currentTask", chosen.unwrap_or_default())
         .set("tasksDone", done))
 }
@@ -165,12 +182,12 @@ mod tests {
         for shape in shapes {
             std::fs::write(&path, shape.to_string()).unwrap();
             for expected in ["one", "two"] {
-                let result = next(&path, None).unwrap();
+                let result = next(&path, None, 0).unwrap();
                 assert_eq!(result.patch["currentTask"]["content"], expected);
                 assert_eq!(result.patch["tasksDone"], false);
                 complete(&path, result.patch.get("currentTask")).unwrap();
             }
-            let result = next(&path, None).unwrap();
+            let result = next(&path, None, 0).unwrap();
             assert_eq!(result.patch["tasksDone"], true);
             let after: Value =
                 serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
@@ -196,7 +213,7 @@ mod tests {
         ];
         for (text, expected) in table {
             std::fs::write(&path, text).unwrap();
-            assert_eq!(next(&path, None).unwrap_err(), expected.replace("{}", &place));
+            assert_eq!(next(&path, None, 0).unwrap_err(), expected.replace("{}", &place));
         }
     }
 }

@@ -398,7 +398,7 @@ declare module "atomic/types" {
     ({ subgraph: SubgraphRef<Sub> } | { graph: SubgraphRef<Sub> } | { workflow: string | WorkflowRef });
   export interface TaskLoopNodeConfig<S extends object = any> extends NodeOptions<S> {
     /** `research/tasks.json` if it is left out. */
-    tasksPath?: string;
+    tasksPath?: string | ((state: S) => string);
     /** What is done with every task, which is under `currentTask`. */
     taskNodes: NodeDefinition<S> | NodeDefinition<S>[];
     preIterationNode?: NodeDefinition<S>;
@@ -423,6 +423,12 @@ declare module "atomic/types" {
   export interface TaskLoopState extends BaseState {
     currentTask?: Task;
     tasks?: Task[];
+    /** How many tasks were taken. */
+    iteration?: number;
+    /** Whether there was another task. */
+    shouldContinue?: boolean;
+    /** Whether none was left when there was none to take any more. */
+    allTasksComplete?: boolean;
   }
 
   /** What follows what. A list of nodes in `from` waits for all of them. */

@@ -10,7 +10,7 @@
 //   merge                          (outputs by branch, state)
 //   reducer                        (value, change)
 //   retryOn, onError               ({ code, message }, state)
-//   taskSelector                   (state), whose `tasks` are the tasks
+//   taskSelector                   (tasks, state)
 //   execute of a tool              (state, base) -> changes
 //   execute of a custom node       (state, base) -> { stateUpdate?, goto?, signals? }
 //
@@ -227,7 +227,8 @@ function prompt(doc: Thing, author: Fn): Fn {
 /** An error as authors know them. */
 function failure(given: any): Error {
   if (!isObject(given)) return new Error(String(given));
-  return Object.assign(new Error(String(given.message ?? "")), given);
+  const { thrown, ...rest } = given;
+  return Object.assign(new Error(), rest, { message: String(thrown ?? given.message ?? "") });
 }
 
 /** The results of branches, in the order in which the branches are written. */
@@ -329,7 +330,6 @@ const KINDS: Record<string, (doc: Thing) => void> = {
     }
   },
   taskloop(doc) {
-    if (typeof doc.tasksPath === "function") throw misuse(`"tasksPath" of the node "${doc.id}" must be a text: where the file is must be known before the run`);
     if (doc.taskNodes !== undefined) {
       const before = doc.preIterationNode === undefined ? [] : [doc.preIterationNode];
       const all = several([...before, ...(Array.isArray(doc.taskNodes) ? doc.taskNodes : [doc.taskNodes])]);
@@ -339,7 +339,7 @@ const KINDS: Record<string, (doc: Thing) => void> = {
     const { until, taskSelector } = doc;
     const tasks = (state: Thing) => (Array.isArray(state?.tasks) ? state.tasks : []);
     if (typeof until === "function") doc.until = around(until, (state: Thing) => until(state, tasks(state)));
-    if (typeof taskSelector === "function") doc.taskSelector = around(taskSelector, (state: Thing) => taskSelector(tasks(state), state) ?? null);
+    if (typeof taskSelector === "function") doc.taskSelector = around(taskSelector, (tasks: unknown, state: Thing) => taskSelector(tasks, state) ?? null);
   },
   criterialoop(doc) {
     if (doc.taskNodes !== undefined) doc.taskNodes = several(doc.taskNodes);

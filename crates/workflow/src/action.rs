@@ -184,6 +184,9 @@ pub enum ContextAction {
 pub struct TaskFile {
     /// Where it is, inside the project.
     pub path: String,
+    /// Says where it is instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path_from: Option<FunctionId>,
     /// What to do with it.
     pub op: TaskFileOp,
     /// Picks the next task instead of the order of the file.
@@ -195,8 +198,8 @@ pub struct TaskFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskFileOp {
-    /// Put the next task that can be done under `currentTask`, and the whole list under `tasks`;
-    /// with none left, `tasksDone` is true.
+    /// Put the next task that can be done under `currentTask`, its number under `iteration`, and the
+    /// whole list under `tasks`; with none left, `tasksDone` is true.
     Next,
     /// Mark `currentTask` as completed, in the file too.
     Complete,

@@ -36,11 +36,13 @@ pub fn names_used(action: &Value) -> Vec<Use> {
             used.functions([&entry.map]);
         }
         Ok(Action::TaskFile(file)) => {
-            used.functions([&file.selector]);
+            used.functions([&file.selector, &file.path_from]);
             used.add(UseKind::Writes, "tasks");
             if file.op == TaskFileOp::Next {
                 used.add(UseKind::Writes, "tasksDone");
-                used.add(UseKind::MayWrite, "currentTask");
+                for key in ["currentTask", "iteration", "shouldContinue", "allTasksComplete"] {
+                    used.add(UseKind::MayWrite, key);
+                }
             }
         }
         Ok(Action::Ask(asking)) => used.template(&asking.question.question),

@@ -481,7 +481,8 @@ impl Machine {
 }
 
 fn about(what: &str, name: &str, error: &StepError) -> StepError {
-    StepError { message: format!("{what} `{name}` failed: {}", error.message), ..error.clone() }
+    let message = format!("{what} `{name}` failed: {}", error.message);
+    StepError { message, thrown: None, ..error.clone() }
 }
 
 /// What a function returned, as changes to a state.

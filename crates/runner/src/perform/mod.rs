@@ -48,7 +48,7 @@ pub(crate) enum Job {
     /// Let the backend summarise a conversation.
     Compact { conversation: ConversationId },
     /// Read or write a file of tasks; `selected` is what the workflow's own selector picked.
-    TaskFile { file: TaskFile, current: Option<Value>, selected: Option<Value> },
+    TaskFile { file: TaskFile, current: Option<Value>, selected: Option<Value>, iteration: u64 },
     /// Let a function do its work.
     Work(WorkJob),
     /// Ask something of the world outside.
@@ -282,8 +282,8 @@ impl Performer {
             Job::Gates { baseline, red } => self.check(baseline, red.as_deref()).await,
             Job::Shell { command } => self.shell(&command).await,
             Job::Compact { conversation } => self.compact(conversation).await,
-            Job::TaskFile { file, current, selected } => {
-                self.task_file(&file, current.as_ref(), selected.as_ref())
+            Job::TaskFile { file, current, selected, iteration } => {
+                self.task_file(&file, current.as_ref(), (selected.as_ref(), iteration))
             }
             Job::Work(job) => self.function(job).await,
             Job::Request { name, args } => self.request(&name, args).await,

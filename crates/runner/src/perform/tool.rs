@@ -118,11 +118,11 @@ impl Performer {
         &self,
         file: &TaskFile,
         current: Option<&Value>,
-        selected: Option<&Value>,
+        (selected, iteration): (Option<&Value>, u64),
     ) -> Outcome {
         let path = self.reach.workspace.join(&file.path);
         let done = match file.op {
-            TaskFileOp::Next => task_file::next(&path, selected),
+            TaskFileOp::Next => task_file::next(&path, selected, iteration),
             TaskFileOp::Complete => task_file::complete(&path, current),
         };
         match done {

@@ -182,7 +182,10 @@ export default () => graph().start(taskLoopNode({
     let state = json!({"limit": 1, "tasks": [{"id": "a"}, {"id": "b"}]});
     let error = json!({"code": "busy", "message": "later"});
     assert_eq!(call(&node["until"], std::slice::from_ref(&state)), json!(true));
-    assert_eq!(call(&node["taskSelector"], std::slice::from_ref(&state)), json!({"id": "b"}));
+    assert_eq!(
+        call(&node["taskSelector"], &[state["tasks"].clone(), state.clone()]),
+        json!({"id": "b"})
+    );
     assert_eq!(call(&node["retry"]["retryOn"], &[error.clone(), state.clone()]), json!(true));
     assert_eq!(
         call(&node["onError"], &[error, state]),

@@ -100,14 +100,22 @@ impl<S: 'static> TaskLoop<S> {
         Draft::new("next-task", move |site| {
             let selector = selector.as_ref().map(|selector| site.function("selector", selector));
             let path = path.clone();
-            work(&Action::TaskFile(TaskFile { path, op: TaskFileOp::Next, selector }))
+            work(&Action::TaskFile(TaskFile {
+                path,
+                path_from: None,
+                op: TaskFileOp::Next,
+                selector,
+            }))
         })
     }
 
     fn complete(&self) -> Draft<S> {
         let path = self.tasks_path.clone();
         let op = TaskFileOp::Complete;
-        simple("complete-task", Action::TaskFile(TaskFile { path, op, selector: None }))
+        simple(
+            "complete-task",
+            Action::TaskFile(TaskFile { path, path_from: None, op, selector: None }),
+        )
     }
 }
 

@@ -11,7 +11,7 @@ use super::fields::Fields;
 use super::graph::{Sketch, ends};
 use super::json::{Body, Item};
 use super::node::Ids;
-use super::reader::Reader;
+use super::reader::{Reader, is_function};
 use super::rules::Asked;
 use crate::{Action, Function, TaskFile, TaskFileOp};
 
@@ -27,7 +27,10 @@ impl<'d> Reader<'d, '_, '_> {
     /// Takes the next task, does it, marks it as completed, until none is left:
     /// `next-task` → … → `complete-task`.
     pub(super) fn task_loop(&mut self, fields: &mut Fields<'d>) -> Kind {
-        let path = fields.take("tasksPath").and_then(|item| self.path_inside(item));
+        let (path, path_from) = match fields.take("tasksPath") {
+            Some(item) if is_function(item) => (None, self.function(item, Role::Text)),
+            item => (item.and_then(|item| self.path_inside(item)), None),
+        };
         let path = path.unwrap_or(TASKS_PATH).to_owned();
         let selector = fields.take("taskSelector");
         let selector = selector.and_then(|item| self.function(item, Role::Select));
@@ -42,7 +45,10 @@ impl<'d> Reader<'d, '_, '_> {
         let mut ids = Ids::of(nodes.iter().copied());
         let mut graph = self.inner_graph(&Sketch { before: 1, ..Sketch::row(nodes) });
 
-        let file = |op, selector| Action::TaskFile(TaskFile { path: path.clone(), op, selector });
+        let file = |op, selector| {
+            let (path, path_from) = (path.clone(), path_from.clone());
+            Action::TaskFile(TaskFile { path, path_from, op, selector })
+        };
         let next = ids.make("next-task");
         let complete = ids.make("complete-task");
         for end in ends(&graph) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use atomic_event::{Patch, StepError, StepId, StepResult};
 use atomic_graph::{Goto, NodeId, Signal, State, code};
-use atomic_typescript::{Arg, Trouble, Worker};
+use atomic_typescript::{Arg, Trouble, TroubleKind, Worker};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
@@ -162,7 +162,10 @@ pub(super) fn failure(trouble: Trouble) -> StepError {
     });
     let message = format!("{}{}", trouble.headline(), place.unwrap_or_default());
     let code = trouble.code.clone().filter(|code| !code.is_empty());
-    let error = StepError::new(code.as_deref().unwrap_or(code::FUNCTION), message);
+    let mut error = StepError::new(code.as_deref().unwrap_or(code::FUNCTION), message);
+    if trouble.kind == TroubleKind::Thrown {
+        error.thrown = Some(trouble.message.clone());
+    }
     let detail = trouble.to_string();
     if trouble.frames.is_empty() && trouble.cause.is_none() {
         error
