@@ -115,17 +115,37 @@ impl ConvertError {
     }
 }
 
+/// As much as the memory of an engine can hold of values that are not shared. What is more is a list
+/// of holes, or the same value over and over.
+const LARGEST: usize = 96 << 20;
+/// What a value without a text takes, roughly.
+const VALUE: usize = 16;
+
 /// Reads values of the engine.
 pub(crate) struct Reader<'r, 'js> {
     /// Functions are kept here, and appear as `{"$fn": n}`; without it they are errors.
     pub(crate) functions: Option<&'r mut Vec<Function<'js>>>,
     /// `undefined` under a key of the whole value is `null`: that is how an update clears a field.
     pub(crate) clears: bool,
+    /// How many bytes may come yet.
+    left: usize,
 }
 
 type Converted = std::result::Result<Option<Json>, ConvertError>;
 
-impl<'js> Reader<'_, 'js> {
+impl<'r, 'js> Reader<'r, 'js> {
+    pub(crate) fn new(functions: Option<&'r mut Vec<Function<'js>>>, clears: bool) -> Self {
+        Self { functions, clears, left: LARGEST }
+    }
+
+    fn takes(&mut self, bytes: usize) -> std::result::Result<(), ConvertError> {
+        match self.left.checked_sub(bytes) {
+            Some(left) => self.left = left,
+            None => refuse("a value is too large to be kept").map(drop)?,
+        }
+        Ok(())
+    }
+
     /// Reads a value; nothing for `undefined`.
     ///
     /// # Errors
@@ -139,6 +159,7 @@ impl<'js> Reader<'_, 'js> {
             let what = format!("a value is nested more than {DEEPEST} deep, or contains itself");
             return refuse(what);
         }
+        self.takes(VALUE)?;
         if value.is_null() {
             return Ok(Some(Json::Null));
         }
@@ -152,7 +173,9 @@ impl<'js> Reader<'_, 'js> {
             return Ok(Some(read_number(number)));
         }
         if let Some(string) = value.as_string() {
-            return Ok(Some(Json::String(text(string)?)));
+            let text = text(string)?;
+            self.takes(text.len())?;
+            return Ok(Some(Json::String(text)));
         }
         if value.is_undefined() || value.is_symbol() {
             return Ok(None);
@@ -213,6 +236,7 @@ impl<'js> Reader<'_, 'js> {
         let mut map = Map::new();
         for property in object.props::<String, Value<'js>>() {
             let (key, one) = property?;
+            self.takes(key.len())?;
             let read = self.at_depth(&one, depth + 1);
             match read.map_err(|e| e.below(|| format!(".{key}")))? {
                 Some(read) => drop(map.insert(key, read)),

@@ -144,7 +144,8 @@ impl std::error::Error for Trouble {}
 /// only names.
 fn parse_frame(line: &str) -> Option<(&str, &str, u32, u32)> {
     let line = line.trim().strip_prefix("at ")?;
-    let (function, place) = match line.rfind(" (") {
+    // Files have absolute paths, in which there may be brackets, too.
+    let (function, place) = match line.find(" (/").or_else(|| line.rfind(" (")) {
         Some(at) if line.ends_with(')') => (&line[..at], &line[at + 2..line.len() - 1]),
         _ => ("<module>", line),
     };

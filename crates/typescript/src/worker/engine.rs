@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 
 use rquickjs::function::Args;
@@ -14,7 +14,7 @@ use rquickjs::{Context, Ctx, Error, Function, Module, Object, Promise, Runtime, 
 use super::desk::{Desk, Scope};
 use super::message::{Done, Message};
 use super::modules::{Codes, Names};
-use super::watch::{Trip, Watch};
+use super::watch::{Pulse, Trip, Watch};
 use super::{Arg, Options, natives};
 use crate::bundle::Bundle;
 use crate::convert;
@@ -28,7 +28,7 @@ pub(super) struct Start {
     pub(super) options: Options,
     pub(super) sender: Sender<Message>,
     pub(super) stop: Arc<AtomicBool>,
-    pub(super) busy: Arc<AtomicU64>,
+    pub(super) pulse: Arc<Pulse>,
 }
 
 /// What one engine leaves to the next.
@@ -68,13 +68,13 @@ pub(super) fn serve(start: &Start, receiver: &Receiver<Message>) -> Trouble {
 const FIRST_SWEEP: usize = 1 << 20;
 
 fn try_serve(start: &Start, receiver: &Receiver<Message>, legacy: Legacy) -> rquickjs::Result<End> {
-    let Start { bundle, options, sender, stop, busy } = start;
-    let (stop, busy) = (Arc::clone(stop), Arc::clone(busy));
+    let Start { bundle, options, sender, stop, pulse } = start;
+    let (stop, pulse) = (Arc::clone(stop), Arc::clone(pulse));
     let runtime = Runtime::new()?;
     runtime.set_memory_limit(options.limits.memory);
     runtime.set_max_stack_size(options.limits.stack);
     runtime.set_gc_threshold(FIRST_SWEEP);
-    let watch = Rc::new(Watch::new(options.limits.stretch, stop, busy));
+    let watch = Rc::new(Watch::new(options.limits.stretch, stop, pulse));
     let seen = Rc::clone(&watch);
     runtime.set_interrupt_handler(Some(Box::new(move || seen.is_enough())));
     runtime.set_loader(Names(bundle.clone()), Codes(bundle.clone()));

@@ -13,7 +13,7 @@ mod watch;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -24,8 +24,14 @@ use crate::bundle::Bundle;
 use crate::host::Host;
 use crate::trouble::{Trouble, TroubleKind};
 use message::{Done, Message, Reply};
+use watch::Pulse;
 
 pub use script::{Delivery, Outcome, Progress, ScriptCall, Turn};
+
+/// How often it is looked at whether an answer can still come.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// How long something that is to end may take for it.
+const LAST_MOMENTS: Duration = Duration::from_secs(1);
 
 /// What one file may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,10 +110,13 @@ struct Handle {
     sender: Sender<Message>,
     stop: Arc<AtomicBool>,
     last: AtomicU64,
-    busy: Arc<AtomicU64>,
+    pulse: Arc<Pulse>,
+    /// How long it may run without a pause.
+    stretch: Duration,
     /// Why the thread has ended.
     ended: Arc<OnceLock<Trouble>>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    /// The thread, and what hears of its end.
+    thread: Mutex<Option<(JoinHandle<()>, Receiver<()>)>>,
     thread_id: Option<thread::ThreadId>,
 }
 
@@ -119,16 +128,17 @@ impl Worker {
     pub fn start(bundle: &Bundle, options: &Options) -> Self {
         let (sender, receiver) = mpsc::channel();
         let stop = Arc::new(AtomicBool::new(false));
-        let busy = Arc::new(AtomicU64::new(0));
+        let pulse = Arc::new(Pulse::default());
         let ended = Arc::new(OnceLock::new());
         let start = engine::Start {
             bundle: bundle.clone(),
             options: options.clone(),
             sender: sender.clone(),
             stop: Arc::clone(&stop),
-            busy: Arc::clone(&busy),
+            pulse: Arc::clone(&pulse),
         };
         let told = Arc::clone(&ended);
+        let (end, ending) = mpsc::channel::<()>();
         let spawned = thread::Builder::new()
             .name("atomic-script".to_owned())
             .stack_size(options.limits.thread_stack)
@@ -139,27 +149,28 @@ impl Worker {
                 };
                 // Before the receiver goes, so that whoever sees it gone can ask why.
                 let _ = told.set(served.unwrap_or_else(broken));
-                drop(receiver);
+                drop((receiver, end));
             });
         let thread = match spawned {
-            Ok(thread) => Some(thread),
+            Ok(thread) => Some((thread, ending)),
             Err(e) => {
                 let message = format!("there is no thread for the workflow: {e}");
                 let _ = ended.set(Trouble::new(TroubleKind::Gone, message));
                 None
             }
         };
-        let thread_id = thread.as_ref().map(|thread| thread.thread().id());
+        let thread_id = thread.as_ref().map(|(thread, _)| thread.thread().id());
         let last = AtomicU64::new(0);
         let thread = Mutex::new(thread);
-        Self(Arc::new(Handle { sender, stop, last, busy, ended, thread, thread_id }))
+        let stretch = options.limits.stretch;
+        Self(Arc::new(Handle { sender, stop, last, pulse, stretch, ended, thread, thread_id }))
     }
 
     /// How long its thread has worked for the file so far. Waiting does not count, and neither
     /// does the way there and back.
     #[must_use]
     pub fn busy(&self) -> Duration {
-        Duration::from_nanos(self.0.busy.load(Ordering::Relaxed))
+        self.0.pulse.busy()
     }
 
     /// Runs the file, and has it described with this configuration. Waits until that is done.
@@ -241,7 +252,28 @@ impl Worker {
         if self.0.sender.send(message(reply)).is_err() {
             return Err(self.gone());
         }
-        answer.recv().unwrap_or_else(|_| Err(self.gone()))
+        loop {
+            match answer.recv_timeout(LOOK_AGAIN) {
+                Ok(answer) => return answer,
+                Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
+                Err(RecvTimeoutError::Timeout) if self.is_stuck() => return Err(self.stuck()),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// Whether it runs something that the engine does not interrupt.
+    fn is_stuck(&self) -> bool {
+        self.0.pulse.running() > self.0.stretch + LAST_MOMENTS
+    }
+
+    fn stuck(&self) -> Trouble {
+        let seconds = self.0.stretch.as_secs_f64();
+        let message = format!(
+            "it has run for more than {seconds} s in one call of the language itself, which cannot \
+             be interrupted; is this a list of far too many entries?"
+        );
+        Trouble::new(TroubleKind::Interrupted, message)
     }
 
     fn gone(&self) -> Trouble {
@@ -273,7 +305,10 @@ impl Drop for Handle {
             return;
         }
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
+        let Some((thread, ending)) = thread else { return };
+        // It is told to stop, and does so at once, unless it is in a call that cannot be interrupted:
+        // then it is left, and ends with the process.
+        if ending.recv_timeout(LAST_MOMENTS) != Err(RecvTimeoutError::Timeout) {
             let _ = thread.join();
         }
     }

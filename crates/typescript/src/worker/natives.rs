@@ -77,7 +77,7 @@ fn add_timers<'js>(ctx: &Ctx<'js>, raw: &Object<'js>, desk: &Rc<Desk>) -> Result
 
 /// What is given to a request or a call.
 fn read<'js>(ctx: &Ctx<'js>, args: &Value<'js>, name: &str) -> Result<serde_json::Value> {
-    let read = Reader { functions: None, clears: false }.read(args);
+    let read = Reader::new(None, false).read(args);
     read.map(Option::unwrap_or_default).map_err(|error| {
         let sentence = error.sentence(&format!("what is given to `{name}`"));
         match (error, sentence) {

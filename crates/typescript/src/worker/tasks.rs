@@ -60,7 +60,7 @@ impl<'js> Engine<'js> {
                 None => exports,
             };
             let mut functions = Vec::new();
-            let read = Reader { functions: Some(&mut functions), clears: false }.read(&described);
+            let read = Reader::new(Some(&mut functions), false).read(&described);
             let read = engine.converted(read, "the workflow", Some("ATM716"))?;
             engine.functions = functions;
             engine.loaded = Some(config.cloned());
@@ -346,7 +346,7 @@ impl<'js> Engine<'js> {
 
     /// The value of a function.
     fn returned(&self, value: &Value<'js>) -> Result<Json, Trouble> {
-        let read = Reader { functions: None, clears: true }.read(value);
+        let read = Reader::new(None, true).read(value);
         self.converted(read, "the returned value", None)
     }
 

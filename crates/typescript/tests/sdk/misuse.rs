@@ -33,7 +33,6 @@ fn misuse_says_what_to_do() {
         "sdk.defineWorkflow({ name: 'x' })",
         "sdk.defineWorkflow({ nam: 'x' })",
         "graph().start(a('a', { outputSchema: { parse() {} } })).compile()",
-        "graph().start(sdk.taskLoopNode({ taskNodes: [a('x')], tasksPath: () => 'x' })).compile()",
         "graph().start(sdk.subgraphNode('x', graph().start(a('a')))).compile()",
         "graph().start(sdk.parallelNode({ id: 'p', branches: ['q'] })).compile()",
     ];

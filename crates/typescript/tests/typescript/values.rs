@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use atomic_typescript::{Arg, Options, TroubleKind, Worker};
 use serde_json::{Value, json};
 
-use crate::stage::{bundle, function, load, value, worker, worker_with};
+use crate::stage::{bundle, function, load, tight, value, worker, worker_with};
 
 #[test]
 fn every_construct_of_the_language_runs() {
@@ -108,6 +108,44 @@ fn values_that_are_no_values_are_refused_with_their_path() {
     assert!(
         trouble.message.starts_with("a value is nested more than 128 deep, or contains itself")
     );
+}
+
+#[test]
+fn values_larger_than_any_memory_are_refused() {
+    let cases = [
+        "({ v: new Array(500_000_000) })",
+        "(() => { let x: unknown = [1]; for (let n = 0; n < 60; n++) x = [x, x]; return { x }; })()",
+        "(() => { const t = \"x\".repeat(1 << 20); return { t: new Array(1000).fill(t) }; })()",
+    ];
+    for expression in cases {
+        let worker = worker(&format!("export const f = (): unknown => {expression};"));
+        let f = load(&worker, "f");
+        let trouble = worker.call(f, Vec::new()).unwrap_err();
+        assert!(trouble.message.starts_with("a value is too large to be kept (at "), "{trouble}");
+    }
+}
+
+#[test]
+fn what_cannot_be_interrupted_does_not_hold_up_whoever_waits() {
+    // Four thousand million holes: minutes in one call of the language.
+    let text = "export const f = () => new Array(4294967295).join(\"\");";
+    let worker = worker_with(text, &tight());
+    let f = load(&worker, "f");
+    let trouble = worker.call(f, Vec::new()).unwrap_err();
+    assert_eq!(trouble.kind, TroubleKind::Interrupted);
+    assert!(trouble.message.contains("cannot be interrupted"), "{trouble}");
+    drop(worker);
+}
+
+#[test]
+fn places_are_found_in_folders_with_brackets() {
+    let text = "type Unused = string;\nexport const f = (x: any) => {\n  return x.y.z;\n};";
+    let bundle = bundle(&[("copy (3)/main (1).ts", text)]).unwrap();
+    let worker = Worker::start(&bundle, &Options::default());
+    let f = load(&worker, "f");
+    let trouble = worker.call(f, vec![value(json!({}))]).unwrap_err();
+    let at = trouble.at().map(ToString::to_string);
+    assert_eq!(at.as_deref(), Some("/flows/copy (3)/main (1).ts:3:10"));
 }
 
 #[test]
