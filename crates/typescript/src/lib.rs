@@ -24,7 +24,7 @@ pub const TSCONFIG: &str = include_str!("../sdk/tsconfig.json");
 pub use bundle::Bundle;
 pub use fault::{Fault, Place};
 pub use host::{Answer, Host, HostError, Underway};
-pub use tree::metadata::{Form, Metadata, metadata};
+pub use tree::metadata::{Form, Metadata, NamedCall, metadata};
 pub use tree::places::{Anchor, Located, Step, locate};
 pub use trouble::{Frame, Trouble, TroubleKind};
 pub use worker::{

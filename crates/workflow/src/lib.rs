@@ -96,6 +96,9 @@ impl std::fmt::Debug for StateShape {
 pub enum Initial {
     /// A function makes it; a run for which it cannot is not started.
     Made(Arc<MakeFn>),
+    /// A function of the workflow's author makes it: when a run begins, and each time the workflow
+    /// begins inside another one.
+    Created(Arc<MakeFn>),
     /// These values, besides `prompt`, `executionId`, `maxIterations` and `workers`.
     Given(Patch),
 }
@@ -107,6 +110,7 @@ impl std::fmt::Debug for Initial {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Made(_) => f.write_str("Made"),
+            Self::Created(_) => f.write_str("Created"),
             Self::Given(values) => f.debug_tuple("Given").field(values).finish(),
         }
     }
@@ -121,7 +125,7 @@ impl Initial {
     /// The state for this run.
     pub fn state(&self, launch: &Launch) -> Result<Patch, StepError> {
         Ok(match self {
-            Self::Made(make) => return make(launch),
+            Self::Made(make) | Self::Created(make) => return make(launch),
             Self::Given(values) => {
                 let mut state = values.clone();
                 state.insert("prompt".into(), launch.prompt.clone().into());

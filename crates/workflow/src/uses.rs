@@ -129,7 +129,8 @@ mod tests {
             ),
             (
                 json!({"do": "task_file", "path": "t.json", "op": "next", "selector": "w/1"}),
-                "Function w/1, Writes tasks, Writes tasksDone, MayWrite currentTask",
+                "Function w/1, Writes tasks, Writes tasksDone, MayWrite currentTask, MayWrite iteration, \
+                 MayWrite shouldContinue, MayWrite allTasksComplete",
             ),
             (json!({"do": "task_file", "path": "t.json", "op": "complete"}), "Writes tasks"),
             (

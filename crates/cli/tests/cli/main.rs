@@ -53,7 +53,7 @@ mod terminal;
 mod turn;
 mod typescript;
 mod typescript_errors;
+mod typescript_functions;
 mod typescript_mended;
-mod typescript_tasks;
 mod typescript_trust;
 mod usage;

@@ -26,6 +26,7 @@ mod writes;
 pub use code::{Code, Severity};
 pub use known::{JudgeModel, Known, Use, UseKind, Uses, nearest, no_uses, typed};
 pub use problem::{Place, Problem, Span, Spans};
+pub use used::unknown;
 
 use crate::Graph;
 use scope::{Scopes, Site};

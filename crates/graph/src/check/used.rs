@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::known::nearest;
 use super::limits::{OUTPUTS, reserved};
 use super::scope::Site;
 use super::{Code, JudgeModel, Known, Place, Problem, Report, Use, UseKind, Uses};
@@ -126,6 +127,26 @@ fn called(condition: &Condition) -> Option<&FunctionId> {
             }
         }
     }
+}
+
+/// A name that is in none of the tables; nothing where it is known, or not looked for.
+pub fn unknown(used: &Use, known: &Known, place: Place) -> Option<Problem> {
+    let (code, table) = match used.kind {
+        UseKind::Agent => (Code::UNKNOWN_AGENT, &known.agents),
+        UseKind::Skill => (Code::UNKNOWN_SKILL, &known.skills),
+        UseKind::Command => (Code::UNKNOWN_COMMAND, &known.commands),
+        UseKind::Workflow
+        | UseKind::Model
+        | UseKind::Function
+        | UseKind::Writes
+        | UseKind::MayWrite
+        | UseKind::Output => return None,
+    };
+    let table = table.as_ref()?;
+    let is_there = table.iter().any(|known| known.eq_ignore_ascii_case(&used.name));
+    let names = table.iter().map(String::as_str);
+    let meant = nearest(&used.name, names.clone());
+    (!is_there).then(|| Problem::not_found_but(code, &used.name, meant, names, place))
 }
 
 struct Look<'a, 'g, 'k> {

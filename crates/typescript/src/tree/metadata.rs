@@ -5,10 +5,10 @@ use std::path::Path;
 
 use oxc_allocator::Allocator;
 use oxc_ast::ast::{self, Expression, ObjectPropertyKind, Program, Statement};
-use oxc_ast_visit::{Visit, walk};
 use oxc_span::{GetSpan as _, Span};
 use serde_json::Value;
 
+use super::named::{self, Named};
 use super::{constant, deep, exported, literal, parse};
 use crate::fault::{Fault, Page, Place};
 
@@ -51,10 +51,23 @@ pub struct Metadata {
     pub form: Form,
     /// The names of other workflows that a script uses.
     pub workflows: Vec<String>,
+    /// The agents, skills and commands that a script calls by names that are written down.
+    pub calls: Vec<NamedCall>,
     /// The names it exports.
     pub exports: BTreeSet<String>,
     /// Where the values above are written, by the name in the file.
     pub places: BTreeMap<String, Place>,
+}
+
+/// An agent, a skill or a command that is called by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedCall {
+    /// `agent`, `skill` or `command`.
+    pub kind: &'static str,
+    /// The name.
+    pub name: String,
+    /// Where it is written.
+    pub at: Place,
 }
 
 /// Reads what a file says about itself. Nothing of it is run, and no other file is looked at.
@@ -163,11 +176,12 @@ impl<'p, 'a> Reader<'p, 'a> {
                 }
             }
         }
-        let mut calls = WorkflowCalls(Vec::new());
-        calls.visit_program(self.program);
-        for name in calls.0 {
-            if !self.metadata.workflows.contains(&name) {
+        for Named { kind, name, span } in named::calls(self.program) {
+            let at = self.page.place(span);
+            if kind == "workflow" && !self.metadata.workflows.contains(&name) {
                 self.metadata.workflows.push(name);
+            } else if kind != "workflow" {
+                self.metadata.calls.push(NamedCall { kind, name, at });
             }
         }
     }
@@ -312,20 +326,4 @@ fn find_script<'p, 'a>(program: &'p Program<'a>) -> Option<&'p ast::CallExpressi
         .get_inner_expression();
     }
     None
-}
-
-/// Collects the first argument of every `….workflow("name")`.
-struct WorkflowCalls(Vec<String>);
-
-impl<'a> Visit<'a> for WorkflowCalls {
-    fn visit_call_expression(&mut self, call: &ast::CallExpression<'a>) {
-        if let Expression::StaticMemberExpression(member) = call.callee.get_inner_expression()
-            && member.property.name == "workflow"
-            && let Some(argument) = call.arguments.first().and_then(ast::Argument::as_expression)
-            && let Expression::StringLiteral(name) = argument.get_inner_expression()
-        {
-            self.0.push(name.value.to_string());
-        }
-        walk::walk_call_expression(self, call);
-    }
 }

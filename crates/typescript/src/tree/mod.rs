@@ -5,6 +5,7 @@ pub(crate) mod deep;
 pub(crate) mod exports;
 mod literal;
 pub(crate) mod metadata;
+mod named;
 pub(crate) mod places;
 mod scan;
 pub(crate) mod transpile;

@@ -6,6 +6,7 @@
 //!
 //! Start reading at [`read`].
 
+mod created;
 mod fault;
 mod fields;
 mod graph;
@@ -27,7 +28,7 @@ mod workflow;
 use std::sync::Arc;
 
 use atomic_event::{Patch, StepError};
-use atomic_graph::check::{Known, Problem, Spans, check};
+use atomic_graph::check::{Known, Place, Problem, Span, Spans, Use, check, unknown};
 
 pub use fault::Fault;
 pub use place::{Locate, Location};
@@ -93,6 +94,8 @@ pub struct ScriptPart {
     pub workflows: Vec<String>,
     /// How many calls it may make.
     pub max_calls: Option<Count>,
+    /// The agents, skills and commands it calls, and where, as far as that is written down.
+    pub names: Vec<(Use, Location)>,
 }
 
 /// Finds the functions of a document.
@@ -246,6 +249,8 @@ pub struct Draft {
     pub spans: Spans,
     /// Where those of a document are that was made of another file.
     pub(crate) locate: Option<Located>,
+    /// What it calls by names that no graph has.
+    names: Vec<(Use, Location)>,
 }
 
 /// Says where parts of a document are.
@@ -275,6 +280,7 @@ impl Draft {
             faults,
             spans: reader.spans,
             locate: None,
+            names: vec![],
         }
     }
 
@@ -290,7 +296,7 @@ impl Draft {
         let Some(workflow) = &self.workflow else { return vec![] };
         let state = match &workflow.initial_state {
             given @ Initial::Given(_) => given.state(&Launch::default()).ok(),
-            Initial::Made(_) => None,
+            Initial::Made(_) | Initial::Created(_) => None,
         };
         let known = Known { functions: None, state, ..known.clone() };
         let problems = check(&workflow.graph, &names_used, &known, &self.spans);
@@ -298,6 +304,12 @@ impl Draft {
         if let Some(Located(locate)) = &self.locate {
             problems.iter_mut().for_each(|problem| place::look_up(problem, locate.as_ref()));
         }
+        problems.extend(self.names.iter().filter_map(|(used, at)| {
+            let file = at.file.display().to_string();
+            let span = Some(Span { file, line: at.line, column: at.column });
+            let found = unknown(used, &known, Place { span, ..place::run() });
+            found.map(|problem| Problem { frame: at.frame.clone(), ..problem })
+        }));
         problems
     }
 

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use atomic_graph::check::{Problem, Span};
+use atomic_graph::NodeId;
+use atomic_graph::check::{Place, Problem, Span};
 
 use super::json::Ruler;
 
@@ -52,6 +53,11 @@ impl<'d> Places<'d> {
             Location { file: self.file.to_owned(), line, column, frame: None }
         })
     }
+}
+
+/// The one node of a workflow that is a function.
+pub(super) fn run() -> Place {
+    Place::new(vec![NodeId::from(super::script::RUN)])
 }
 
 /// Puts the place that was noted for a problem in the author's words.

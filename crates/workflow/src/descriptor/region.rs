@@ -12,7 +12,7 @@ use super::json::Item;
 use super::node::{Ids, Type, id_of};
 use super::reader::{Reader, is_function};
 use super::rules::Asked;
-use super::shelf::begin_with;
+use super::shelf::{Taken, begin_with};
 use crate::{DEFAULT_ITERATIONS, Initial};
 
 const STRATEGIES: [(&str, Strategy); 3] =
@@ -179,7 +179,11 @@ impl<'d> Reader<'d, '_, '_> {
             return Kind::Subgraph { graph: unreadable(), isolated: true, input, output };
         };
         if inner.as_text().is_some() {
-            let graph = self.other_workflow(inner, node);
+            let Taken { graph, make } = self.other_workflow(inner, node);
+            let input = match make {
+                Some(make) => self.creating(&node.id, make, input),
+                None => input,
+            };
             return Kind::Subgraph { graph, isolated: true, input, output };
         }
         let expected = "a graph or the name of a workflow";

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use atomic_graph::check::nearest;
 use atomic_graph::{Count, FunctionId, Graph, Kind, Node};
@@ -12,7 +13,7 @@ use super::graph::{MAX_ITERATIONS, MOST_NESTED, unreadable};
 use super::json::Item;
 use super::reader::Reader;
 use super::{Found, Library};
-use crate::{DEFAULT_ITERATIONS, Function, Initial, Launch, Source, WORKERS, Workflow};
+use crate::{DEFAULT_ITERATIONS, Function, Initial, Launch, MakeFn, Source, WORKERS, Workflow};
 
 /// Workflows that use others twice, which use others twice, would grow without an end.
 const MOST_NODES: usize = 100_000;
@@ -35,6 +36,13 @@ pub(super) enum Refused {
     NotFound,
     /// There is something wrong with it.
     Faulty(Vec<Fault>),
+}
+
+/// Another workflow as a graph inside this one.
+pub(super) struct Taken {
+    pub(super) graph: Graph,
+    /// Makes the state it begins with.
+    pub(super) make: Option<Arc<MakeFn>>,
 }
 
 impl<'l> Shelf<'l> {
@@ -81,16 +89,16 @@ impl<'l> Shelf<'l> {
 
 impl<'d> Reader<'d, '_, '_> {
     /// The graph of another workflow.
-    pub(super) fn other_workflow(&mut self, item: &'d Item, node: &mut Node) -> Graph {
-        let graph = self.name(item).and_then(|name| self.taken_in(name, item.at));
-        let Some(mut graph) = graph else { return unreadable() };
+    pub(super) fn other_workflow(&mut self, item: &'d Item, node: &mut Node) -> Taken {
+        let taken = self.name(item).and_then(|name| self.taken_in(name, item.at));
+        let Some(mut taken) = taken else { return Taken { graph: unreadable(), make: None } };
         // Inside another graph only the node's own limit counts.
-        node.timeout_ms = graph.timeout_ms.take();
-        graph
+        node.timeout_ms = taken.graph.timeout_ms.take();
+        taken
     }
 
     /// The graph of the workflow of this name, with its functions; what is wrong is told at a byte.
-    pub(super) fn taken_in(&mut self, name: &str, at: usize) -> Option<Graph> {
+    pub(super) fn taken_in(&mut self, name: &str, at: usize) -> Option<Taken> {
         let workflow = self.look_up(name, at)?;
         let (nodes, nested) = size(&workflow.graph);
         self.shelf.nodes += nodes;
@@ -110,14 +118,17 @@ impl<'d> Reader<'d, '_, '_> {
         if graph.max_iterations == Some(Count::Key(MAX_ITERATIONS.into())) {
             let given = match &workflow.initial_state {
                 Initial::Given(values) => values.get(MAX_ITERATIONS).and_then(Value::as_u64),
-                Initial::Made(_) => None,
+                Initial::Made(_) | Initial::Created(_) => None,
             };
             graph.max_iterations = Some(Count::Fixed(given.unwrap_or(DEFAULT_ITERATIONS.into())));
         }
         let functions = std::mem::take(&mut self.functions);
         self.functions = functions.and(workflow.functions.clone());
+        if let Initial::Created(make) = &workflow.initial_state {
+            return Some(Taken { graph, make: Some(Arc::clone(make)) });
+        }
         begin_with(&workflow.initial_state, &mut graph);
-        Some(graph)
+        Some(Taken { graph, make: None })
     }
 
     fn look_up(&mut self, name: &str, at: usize) -> Option<Rc<Workflow>> {
@@ -166,7 +177,7 @@ impl<'d> Reader<'d, '_, '_> {
 
 /// Lets an inner graph begin with its own values for what it does not find in its state.
 pub(super) fn begin_with(initial: &Initial, graph: &mut Graph) {
-    // One that only a run can make is made by nobody here.
+    // What depends on the run is as it is for none.
     graph.defaults = initial.state(&Launch::default()).unwrap_or_default();
     graph.defaults.retain(|key, _| !is_of_the_run(key.as_str()));
     if let Initial::Given(values) = initial
@@ -177,7 +188,7 @@ pub(super) fn begin_with(initial: &Initial, graph: &mut Graph) {
 }
 
 /// Whether a key is set by the run itself, for every graph in it.
-fn is_of_the_run(key: &str) -> bool {
+pub(super) fn is_of_the_run(key: &str) -> bool {
     matches!(key, "prompt" | "executionId" | "outputs" | MAX_ITERATIONS | WORKERS)
 }
 

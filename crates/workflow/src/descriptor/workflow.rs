@@ -85,6 +85,7 @@ pub(super) fn read(document: &Document, shelf: &mut Shelf<'_>) -> Result<Draft, 
     let mut draft = Draft::new(draft, reader);
     draft.faults.extend(document.warnings.iter().cloned());
     draft.locate = document.locate.clone().map(Located);
+    draft.names = document.extras.script.iter().flat_map(|part| part.names.clone()).collect();
     Ok(draft)
 }
 
@@ -188,7 +189,7 @@ impl<'d> Reader<'d, '_, '_> {
         self.check_descriptions();
         let initial_state = match document.extras.create.clone() {
             None => Initial::Given(initial),
-            Some(create) => Initial::Made(Arc::new(move |launch| create(launch, &initial))),
+            Some(create) => Initial::Created(Arc::new(move |launch| create(launch, &initial))),
         };
         Whole {
             workflow: Workflow {

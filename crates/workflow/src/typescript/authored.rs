@@ -7,8 +7,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use atomic_event::Patch;
 use atomic_graph::Count;
+use atomic_graph::check::{Use, UseKind};
 use atomic_typescript::{
-    self as typescript, Anchor, Bundle, Form, Metadata, Options, Trouble, Worker, locate,
+    self as typescript, Anchor, Bundle, Form, Metadata, NamedCall, Options, Place, Trouble, Worker,
+    locate,
 };
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -16,7 +18,7 @@ use sha2::{Digest as _, Sha256};
 use super::advance::Scripts;
 use super::functions::{self, created, failure};
 use super::laid::Laid;
-use crate::descriptor::{Document, Extras, Fault, ScriptPart};
+use crate::descriptor::{Document, Extras, Fault, Location, ScriptPart};
 use crate::{Source, StateShape};
 
 /// A file that has been read, and of which nothing has been run.
@@ -122,7 +124,10 @@ impl Authored {
             .load(&about.default_config.clone().unwrap_or(Value::Null))
             .map_err(|trouble| vec![fault(placed(trouble, &bundle, about.form))])?;
         let mut described = loaded.descriptor;
-        let extras = take_extras(&mut described, &worker, &about);
+        let mut extras = take_extras(&mut described, &worker, &about);
+        if let Some(script) = &mut extras.script {
+            script.names = about.calls.iter().map(|call| named(call, &bundle)).collect();
+        }
         let warnings = bundle.warnings().iter().cloned().map(fault).collect();
         let source = source(&bundle, now);
         let laid = Laid::out(&described, bundle.entry(), about.form);
@@ -192,8 +197,24 @@ fn take_extras(described: &mut Value, worker: &Worker, about: &Metadata) -> Extr
             advance: Arc::new(Scripts::new(worker.clone(), id, workflows.clone())),
             workflows,
             max_calls: max_calls.and_then(|number| number.as_u64()).map(Count::Fixed),
+            names: vec![],
         }),
     }
+}
+
+/// What a script calls by its name, and where.
+fn named(call: &NamedCall, bundle: &Bundle) -> (Use, Location) {
+    let kind = match call.kind {
+        "skill" => UseKind::Skill,
+        "command" => UseKind::Command,
+        _ => UseKind::Agent,
+    };
+    let Place { file, line, column } = &call.at;
+    let length = u32::try_from(call.name.chars().count() + 2).unwrap_or(1);
+    let frame = bundle.frame(file, *line, *column, length);
+    let frame = Some(frame).filter(|frame| !frame.is_empty());
+    let at = Location { file: shown(file), line: *line, column: *column, frame };
+    (Use::new(kind, call.name.as_str()), at)
 }
 
 /// A file that asks for a version of this program that does not exist yet.
