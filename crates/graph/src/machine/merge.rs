@@ -10,7 +10,7 @@ use super::frame::{Merging, VisitState};
 use super::region::Wait;
 use super::{Effect, FrameId, LeafPhase, Machine, Place};
 use crate::reduce::Reducer;
-use crate::{FunctionId, Key, StepError, code};
+use crate::{FunctionId, Key, Patch, StepError, code};
 
 /// Where applying changes had to stop.
 enum Halt {
@@ -232,4 +232,18 @@ pub(super) fn replaced_twice<'a>(
 /// A choice is not the value of a function.
 fn failure(result: Result<Value, StepError>) -> StepError {
     result.err().unwrap_or_else(|| StepError::new(code::FUNCTION, "a choice was expected"))
+}
+
+/// What a function returned, as changes to a state.
+pub(super) fn to_patch(value: &Value) -> Result<Patch, StepError> {
+    match value {
+        Value::Null => Ok(Patch::new()),
+        Value::Object(fields) => {
+            Ok(fields.iter().map(|(key, value)| (Key::from(key.as_str()), value.clone())).collect())
+        }
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            let message = format!("a function that makes changes returned {value}, not an object");
+            Err(StepError::new(code::FUNCTION, message))
+        }
+    }
 }

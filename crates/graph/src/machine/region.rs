@@ -9,12 +9,11 @@ use serde_json::Value;
 use super::advance::goes_round;
 use super::fan::Fan;
 use super::frame::{Failed, Frame, Parent, VisitState, Was};
+use super::merge::to_patch;
 use super::script::Scripting;
 use super::{Effect, FrameId, Machine, Place};
 use crate::state::Changes;
-use crate::{
-    Key, Kind, NodeId, Parallel, Patch, Ready, State, StepError, StepResult, Strategy, code,
-};
+use crate::{Key, Kind, NodeId, Parallel, Ready, State, StepError, StepResult, Strategy};
 
 /// A node in which graphs are run.
 #[derive(Clone, Debug)]
@@ -483,18 +482,4 @@ impl Machine {
 fn about(what: &str, name: &str, error: &StepError) -> StepError {
     let message = format!("{what} `{name}` failed: {}", error.message);
     StepError { message, thrown: None, ..error.clone() }
-}
-
-/// What a function returned, as changes to a state.
-pub(super) fn to_patch(value: &Value) -> Result<Patch, StepError> {
-    match value {
-        Value::Null => Ok(Patch::new()),
-        Value::Object(fields) => {
-            Ok(fields.iter().map(|(key, value)| (Key::from(key.as_str()), value.clone())).collect())
-        }
-        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            let message = format!("a function that makes changes returned {value}, not an object");
-            Err(StepError::new(code::FUNCTION, message))
-        }
-    }
 }
