@@ -1,8 +1,10 @@
 //! JSON in Rust to values of the engine and back, by a direct walk.
 
+use std::sync::Arc;
+
 use rquickjs::atom::PredefinedAtom;
 use rquickjs::function::This;
-use rquickjs::object::Property;
+use rquickjs::object::{Accessor, Property};
 use rquickjs::{Array, Ctx, Error, Exception, Function, Object, Result, String as JsString, Value};
 use serde_json::{Map, Number, Value as Json};
 
@@ -57,6 +59,36 @@ pub(crate) fn put<'js>(object: &Object<'js>, key: &str, value: Value<'js>) -> Re
         return object.prop(key, Property::from(value).writable().enumerable().configurable());
     }
     object.set(key, value)
+}
+
+/// An object of values that are kept apart.
+pub(crate) fn object<'js>(ctx: &Ctx<'js>, fields: &[(String, Arc<Json>)]) -> Result<Value<'js>> {
+    let object = Object::new(ctx.clone())?;
+    for (key, value) in fields {
+        put(&object, key, to_js(ctx, value)?)?;
+    }
+    Ok(object.into_value())
+}
+
+/// Sets a key of a fresh object to one that is made when it is looked at for the first time. It is
+/// like any other then, and can be set to something else before.
+pub(crate) fn put_late<'js>(
+    owner: &Object<'js>,
+    key: &str,
+    fields: &Arc<Vec<(String, Arc<Json>)>>,
+) -> Result<()> {
+    let (fields, name) = (Arc::clone(fields), key.to_owned());
+    let settled = |value: Value<'js>| Property::from(value).writable().enumerable().configurable();
+    let get = move |ctx: Ctx<'js>, owner: This<Object<'js>>| {
+        let made = object(&ctx, &fields)?;
+        owner.prop(name.as_str(), settled(made.clone()))?;
+        Ok::<_, Error>(made)
+    };
+    let name = key.to_owned();
+    let set = move |owner: This<Object<'js>>, value: Value<'js>| {
+        owner.prop(name.as_str(), settled(value))
+    };
+    owner.prop(key, Accessor::new(get, set).enumerable().configurable())
 }
 
 /// The text of a string. Half a character, as left by cutting an emoji in two, is replaced.
@@ -118,6 +150,7 @@ impl ConvertError {
 /// As much as the memory of an engine can hold of values that are not shared. What is more is a list
 /// of holes, or the same value over and over.
 const LARGEST: usize = 96 << 20;
+const TOO_LARGE: &str = "a value is too large to be kept";
 /// What a value without a text takes, roughly.
 const VALUE: usize = 16;
 
@@ -141,7 +174,7 @@ impl<'r, 'js> Reader<'r, 'js> {
     fn takes(&mut self, bytes: usize) -> std::result::Result<(), ConvertError> {
         match self.left.checked_sub(bytes) {
             Some(left) => self.left = left,
-            None => refuse("a value is too large to be kept").map(drop)?,
+            None => refuse(TOO_LARGE).map(drop)?,
         }
         Ok(())
     }
@@ -216,6 +249,9 @@ impl<'r, 'js> Reader<'r, 'js> {
     }
 
     fn array(&mut self, array: &Array<'js>, depth: usize) -> Converted {
+        if array.len() > self.left / VALUE {
+            return refuse(TOO_LARGE);
+        }
         let mut list = Vec::with_capacity(array.len().min(1024));
         for (index, one) in array.iter::<Value<'js>>().enumerate() {
             let read = self.at_depth(&one?, depth + 1);

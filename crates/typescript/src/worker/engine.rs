@@ -374,10 +374,16 @@ impl<'js> Engine<'js> {
             Arg::Object(fields) => {
                 let object = Object::new(self.ctx.clone())?;
                 for (key, value) in fields {
-                    convert::put(&object, key, self.argument(value, step)?)?;
+                    match value {
+                        Arg::Late(late) => convert::put_late(&object, key, late)?,
+                        Arg::Value(_) | Arg::Object(_) | Arg::Context(_) => {
+                            convert::put(&object, key, self.argument(value, step)?)?;
+                        }
+                    }
                 }
                 Ok(object.into_value())
             }
+            Arg::Late(fields) => convert::object(&self.ctx, fields),
             Arg::Context(fields) => {
                 let fields = convert::to_js(&self.ctx, fields)?;
                 let Some(step) = step else { return Ok(fields) };

@@ -88,6 +88,9 @@ pub enum Arg {
     Value(Arc<Value>),
     /// An object of values that are kept apart, such as a state.
     Object(Vec<(String, Self)>),
+    /// Such an object as part of another, made when it is looked at: most functions do not, and it
+    /// may have grown with every step.
+    Late(Arc<Vec<(String, Arc<Value>)>>),
     /// What a step knows about itself. [`Worker::perform`] adds `signal`, and what the SDK has
     /// for steps.
     Context(Arc<Value>),

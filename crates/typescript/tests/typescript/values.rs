@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use atomic_typescript::{Arg, Options, TroubleKind, Worker};
+use atomic_typescript::{Arg, Limits, Options, TroubleKind, Worker};
 use serde_json::{Value, json};
 
-use crate::stage::{bundle, function, load, tight, value, worker, worker_with};
+use crate::stage::{SOON, bundle, function, load, tight, value, worker, worker_with};
 
 #[test]
 fn every_construct_of_the_language_runs() {
@@ -44,6 +44,34 @@ fn values_go_in_and_come_out() {
     assert_eq!(worker.call(same, vec![value(given.clone())]).unwrap(), given);
     let fields = vec![("a".to_owned(), value(json!([1]))), ("b".to_owned(), value(json!(2)))];
     assert_eq!(worker.call(same, vec![Arg::Object(fields)]).unwrap(), json!({"a": [1], "b": 2}));
+}
+
+#[test]
+fn what_is_made_late_is_like_any_other() {
+    let worker = worker(
+        "export const read = (s: any) => s.outputs.a.x;
+         export const keys = (s: any) => [Object.keys(s), Object.keys(s.outputs), s.outputs === s.outputs];
+         export const spread = (s: any) => ({ ...s });
+         export const text = (s: any) => JSON.stringify(s);
+         export const set = (s: any) => { s.outputs = 5; s.outputs += 1; return s.outputs; };
+         export const change = (s: any) => { s.outputs.b = 2; return s; };
+         export const leave = (s: any) => s.n;",
+    );
+    let loaded = worker.load_exports().unwrap();
+    let call = |name: &str| {
+        let late = vec![("a".to_owned(), Arc::new(json!({"x": 1})))];
+        let outputs = ("outputs".to_owned(), Arg::Late(Arc::new(late)));
+        let state = Arg::Object(vec![("n".to_owned(), value(json!(7))), outputs]);
+        worker.call(function(&loaded.descriptor, name), vec![state]).unwrap()
+    };
+    let whole = json!({"n": 7, "outputs": {"a": {"x": 1}}});
+    assert_eq!(call("read"), json!(1));
+    assert_eq!(call("keys"), json!([["n", "outputs"], ["a"], true]));
+    assert_eq!(call("spread"), whole);
+    assert_eq!(call("text"), json!(whole.to_string()));
+    assert_eq!(call("set"), json!(6));
+    assert_eq!(call("change"), json!({"n": 7, "outputs": {"a": {"x": 1}, "b": 2}}));
+    assert_eq!(call("leave"), json!(7));
 }
 
 #[test]
@@ -118,7 +146,10 @@ fn values_larger_than_any_memory_are_refused() {
         "(() => { const t = \"x\".repeat(1 << 20); return { t: new Array(1000).fill(t) }; })()",
     ];
     for expression in cases {
-        let worker = worker(&format!("export const f = (): unknown => {expression};"));
+        let text = format!("export const f = (): unknown => {expression};");
+        // However slow the machine is.
+        let limits = Limits { stretch: SOON, ..Limits::default() };
+        let worker = worker_with(&text, &Options { limits, ..Options::default() });
         let f = load(&worker, "f");
         let trouble = worker.call(f, Vec::new()).unwrap_err();
         assert!(trouble.message.starts_with("a value is too large to be kept (at "), "{trouble}");

@@ -59,9 +59,8 @@ fn function(worker: &Worker, id: u32, role: Role) -> Function {
 pub(super) fn state(state: &State) -> Arg {
     let (keys, outputs) = state.shared();
     let values = keys.into_iter().map(|(key, value)| (key.to_string(), Arg::Value(value)));
-    let outputs = outputs.into_iter().map(|(node, value)| (node.to_string(), Arg::Value(value)));
-    let outputs = ("outputs".to_owned(), Arg::Object(outputs.collect()));
-    Arg::Object(values.chain([outputs]).collect())
+    let outputs = outputs.into_iter().map(|(node, value)| (node.to_string(), value)).collect();
+    Arg::Object(values.chain([("outputs".to_owned(), Arg::Late(Arc::new(outputs)))]).collect())
 }
 
 /// What a step knows of itself.
