@@ -15,7 +15,7 @@ use crate::gate::{Gate, Piece};
 use crate::home;
 
 /// Where the workflows of a project are.
-const FOLDER: &str = ".atomic/workflows";
+pub(crate) const FOLDER: &str = ".atomic/workflows";
 
 /// The workflows that can be named in a project: its own before the user's before the built-in.
 #[derive(Default)]

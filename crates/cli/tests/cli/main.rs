@@ -55,4 +55,5 @@ mod typescript;
 mod typescript_errors;
 mod typescript_mended;
 mod typescript_trust;
+mod typescript_strangers;
 mod usage;

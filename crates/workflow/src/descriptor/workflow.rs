@@ -90,7 +90,7 @@ pub(super) fn read(document: &Document, shelf: &mut Shelf<'_>) -> Result<Draft, 
 
 /// The name, or else that of the file.
 fn name_of(document: &Document, root: &Item, faults: &mut Faults<'_>) -> String {
-    let path = document.source.path.as_path();
+    let path = document.source.found();
     let Some(item) = root.find("name") else { return called(None, path) };
     let given = item.as_text();
     match given {

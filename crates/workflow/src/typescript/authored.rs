@@ -28,6 +28,8 @@ pub struct Authored {
     /// When it was run before, in milliseconds since 1970.
     run_at: Option<i64>,
 }
+    /// The link that led to it.
+    link: Option<PathBuf>,
 
 /// What a file says about itself, as far as it can be told without running it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,7 +69,7 @@ impl Authored {
         // A link to a file is read as the file.
         let real = path.canonicalize();
         let real = real.as_deref().unwrap_or(path);
-        Self::new(Bundle::read(real, root))
+        Ok(Self { link: link(path), ..Self::new(Bundle::read(real, root))? })
     }
 
     /// The file of a session, as it was when the session began.
@@ -75,7 +77,7 @@ impl Authored {
         let mut files = source.imports.clone();
         files.insert(source.path.clone(), source.text.clone());
         let authored = Self::new(Bundle::from_files(&source.path, &files))?;
-        Ok(Self { run_at: source.run_at, ..authored })
+        Ok(Self { run_at: source.run_at, link: source.link.clone(), ..authored })
     }
 
     fn new(bundle: Result<Bundle, Vec<typescript::Fault>>) -> Result<Self, Vec<Fault>> {
@@ -87,7 +89,7 @@ impl Authored {
             return Err(all(faults));
         }
         let hash = bundle.hash();
-        Ok(Self { bundle, about, hash, run_at: None })
+        Ok(Self { bundle, about, hash, run_at: None, link: None })
     }
 
     /// The file.
@@ -96,6 +98,11 @@ impl Authored {
     }
 
     /// The SHA-256 of the file and everything it imports.
+    /// Where it was found: the file, or a link to it.
+    pub fn found(&self) -> &Path {
+        self.link.as_deref().unwrap_or_else(|| self.path())
+    }
+
     pub fn hash(&self) -> &str {
         &self.hash
     }
@@ -112,7 +119,7 @@ impl Authored {
 
     /// Runs the file: the document it describes, and its functions.
     pub fn run(self) -> Result<Document, Vec<Fault>> {
-        let Self { bundle, about, hash, run_at } = self;
+        let Self { bundle, about, hash, run_at, link } = self;
         let now = run_at.unwrap_or_else(now);
         let seed = hash.get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok());
         let options =
@@ -124,7 +131,7 @@ impl Authored {
         let mut described = loaded.descriptor;
         let extras = take_extras(&mut described, &worker, &about);
         let warnings = bundle.warnings().iter().cloned().map(fault).collect();
-        let source = source(&bundle, now);
+        let source = Source { link, ..source(&bundle, now) };
         let laid = Laid::out(&described, bundle.entry(), about.form);
         let (json, locate) = laid.locator(bundle);
         let functions = functions::table(worker);
@@ -142,6 +149,14 @@ impl Authored {
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Where a link lies, if the file is one.
+fn link(path: &Path) -> Option<PathBuf> {
+    path.symlink_metadata().ok().filter(std::fs::Metadata::is_symlink)?;
+    let path = std::path::absolute(path).ok()?;
+    let folder = path.parent()?.canonicalize().ok()?;
+    Some(folder.join(path.file_name()?))
 }
 
 /// What a session keeps of a file.
