@@ -14,6 +14,103 @@ use crate::env::ran;
 use crate::process::{Nonce, Running};
 use crate::typescript::{atomic, run};
 
+/// A workflow whose default export is an object that says everything.
+fn whole(head: &str, version: u64, more: &str) -> String {
+    format!(
+        r#"
+import {{ toolNode, waitNode }} from "atomic/workflows";
+import type {{ WorkflowDefinition }} from "atomic/types";
+{head}
+const definition = {{
+  name: "whole", aliases: ["all-of-it"], description: "Says everything", stateVersion: {version},
+  createState: (params: any) => ({{ executionId: params.sessionId, prompt: params.prompt, outputs: {{}}, count: 7 }}),
+  graphConfig: {{
+    startNode: "look",
+    nodes: [
+      waitNode("look", {{ prompt: "Go on?" }}),
+      toolNode({{ id: "end", execute: async (s: any, ctx: any) => {{ await ctx.writeFile("end.json", JSON.stringify([s.count, s.total])); }} }}),
+    ],
+    edges: [{{ from: "look", to: "end" }}],
+  }},
+  {more}
+}} satisfies WorkflowDefinition;
+export default definition as WorkflowDefinition;
+"#
+    )
+}
+
+#[test]
+fn an_object_says_what_the_workflow_is() {
+    let project = Project::new();
+    let path = ".atomic/workflows/file.ts";
+    project.write(path, &whole("", 1, ""));
+    let listed = atomic(&project, &["list", "workflows"]);
+    assert!(listed.stdout.contains("Says everything"), "{listed:?}");
+    let waiting = run(&project, "all-of-it", &["--trust"]);
+    assert_eq!(waiting.code, Some(3), "{waiting:?}");
+    assert_eq!(project.of_type("session_created")[0]["workflow"], "whole");
+    // Its state is brought up to another version.
+    let migrate = "migrateState({ count, ...rest }: any, from: number) { return { ...rest, total: count + from }; },";
+    project.write(path, &whole("", 2, migrate));
+    let waiting = atomic(&project, &["resume", "last", "--upgrade", "--trust"]);
+    assert_eq!(waiting.code, Some(3), "{waiting:?}");
+    let ended = atomic(&project, &["answer", "last", "yes", "--resume"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(project.read("end.json"), "[null,8]");
+    // What it needs is looked at before it is run, also where it is spread from a constant.
+    let head =
+        "console.error(\"IT \" + \"RAN\");\nconst needs = { minSDKVersion: \"99.0.0\" } as const;";
+    project.write(path, &whole(head, 2, "...needs,"));
+    let refused = run(&project, "whole", &["--trust"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("ATM712"), "{refused:?}");
+    assert!(!refused.stderr.contains("IT RAN"), "{refused:?}");
+}
+
+#[test]
+fn what_is_only_known_when_a_file_runs_is_refused() {
+    let project = Project::new();
+    project.write(
+        ".atomic/workflows/lib/meta.ts",
+        "export const minSDKVersion = \"99.0.0\";\nexport const name = \"other\";\n",
+    );
+    let flow = |head: &str| {
+        format!(
+            "import {{ graph, toolNode }} from \"atomic/workflows\";\n{head}\n\
+             export default () => graph<any>().start(toolNode({{ id: \"a\", execute: () => ({{}}) }})).end().compile();\n"
+        )
+    };
+    for (head, place, keys) in [
+        ("export * from \"./lib/meta\";", ":1:1:", &["`name`", "`minSDKVersion`"][..]),
+        ("export { minSDKVersion } from \"./lib/meta\";", "flow.ts:", &["`minSDKVersion`"]),
+    ] {
+        project.write(".atomic/workflows/flow.ts", &flow(head));
+        let refused = run(&project, "flow", &["--trust"]);
+        assert_eq!(refused.code, Some(1), "{head}: {refused:?}");
+        assert!(refused.stderr.contains("ATM710"), "{head}: {refused:?}");
+        assert!(refused.stderr.contains(place), "{head}: {refused:?}");
+        for key in keys {
+            assert!(refused.stderr.contains(key), "{key}: {refused:?}");
+        }
+    }
+}
+
+#[test]
+fn a_document_can_ask_for_a_newer_version_too() {
+    let project = Project::new();
+    let asks = |version: &str| json!({"minSDKVersion": version, "nodes": [tool("a", "true")]});
+    for (version, why) in [("99.0.0", "needs atomic 99.0.0"), ("soon", "\"soon\" is not a version")]
+    {
+        project.write("flow.json", &asks(version).to_string());
+        let refused = run(&project, "flow.json", &[]);
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.stderr.contains("ATM712"), "{refused:?}");
+        assert!(refused.stderr.contains(why), "{refused:?}");
+    }
+    project.write("flow.json", &asks("0.0.1").to_string());
+    assert_eq!(run(&project, "flow.json", &[]).code, Some(0));
+}
+
 /// A workflow that waits with a `count` of its own.
 const INNER: &str = r#"
 import { graph, toolNode, waitNode } from "atomic/workflows";

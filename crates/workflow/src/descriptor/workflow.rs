@@ -16,6 +16,7 @@ use super::place::Places;
 use super::reader::Reader;
 use super::shelf::Shelf;
 use super::{Document, Draft, Located, ScriptPart};
+use crate::version::unmet;
 use crate::{Action, Functions, Initial, Text, Workflow};
 
 /// Where sessions live when a workflow does not say.
@@ -171,6 +172,15 @@ impl<'d> Reader<'d, '_, '_> {
         aliases
     }
 
+    /// The oldest version of this program that will do.
+    fn needed(&mut self, item: &'d Item) -> Option<&'d str> {
+        let wanted = self.words(item)?;
+        if let Some(unmet) = unmet(wanted) {
+            self.faults.add(code::TOO_NEW, item.at, unmet.message, unmet.help);
+        }
+        Some(wanted)
+    }
+
     fn workflow(&mut self, fields: &mut Fields<'d>, document: &Document) -> Whole {
         for ignored in ["$schema", "name"] {
             fields.take(ignored);
@@ -179,7 +189,7 @@ impl<'d> Reader<'d, '_, '_> {
         let aliases = fields.take("aliases").map(|item| self.aliases(item)).unwrap_or_default();
         let version = fields.take("version").and_then(|item| self.words(item));
         let argument_hint = fields.take("argumentHint").and_then(|item| self.words(item));
-        let min_sdk_version = fields.take("minSDKVersion").and_then(|item| self.words(item));
+        let min_sdk_version = fields.take("minSDKVersion").and_then(|item| self.needed(item));
         let state_version = fields.take("stateVersion").and_then(|item| self.number(item, 0));
         let sessions_dir = fields.take("sessionsDir").and_then(|item| self.path_inside(item));
         self.read_descriptions(fields);
