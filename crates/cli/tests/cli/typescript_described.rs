@@ -180,3 +180,23 @@ fn the_state_of_an_inner_workflow_is_its_own() {
         assert_eq!(project.read("outer.json"), "[null,40]", "{form}");
     }
 }
+
+#[test]
+fn a_picture_with_something_missing_is_no_success() {
+    let project = Project::new();
+    let around = json!({"nodes": [
+        {"type": "subgraph", "id": "sub", "workflow": "inner"}, tool("after", "true"),
+    ]});
+    project.write("around.json", &around.to_string());
+    let inner = "export default () => { throw new Error(\"no graph today\"); };\n";
+    project.write(".atomic/workflows/inner.ts", inner);
+    for (more, why) in [(&[][..], "ATM720"), (&["--trust"], "no graph today")] {
+        let mut args = vec!["graph", "around.json"];
+        args.extend(more);
+        let drawn = atomic(&project, &args);
+        assert_eq!(drawn.code, Some(1), "{drawn:?}");
+        assert!(drawn.stderr.contains(why), "{drawn:?}");
+        // The rest of it helps to see what is meant.
+        assert!(drawn.stdout.contains("after"), "{drawn:?}");
+    }
+}
