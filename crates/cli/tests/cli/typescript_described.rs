@@ -200,3 +200,50 @@ fn a_picture_with_something_missing_is_no_success() {
         assert!(drawn.stdout.contains("after"), "{drawn:?}");
     }
 }
+
+#[test]
+fn a_test_that_is_stopped_leaves_nothing_behind() {
+    for signal in ["TERM", "INT"] {
+        let (project, nonce) = (Project::new(), Nonce::new());
+        let temporary = project.env.outside("temporary");
+        fs::create_dir_all(&temporary).unwrap();
+        let hang = nonce.scatter_and_hang();
+        project.write("s.ts", "export const description = \"x\";\n");
+        project.write("t.ts", "export const description = \"x\";\n");
+        // In the preparation of the folder, and in the run.
+        let turn = |does: &str| format!("[[turn]]\ndo = [{{ run = {} }}]\n", json!(does));
+        let setup = format!("{}[test]\nsetup = {}\n", turn("true"), json!(hang));
+        project.write("s.script.toml", &setup);
+        project.write("t.script.toml", &turn(&hang));
+        for file in ["s.ts", "t.ts"] {
+            let mut command = project.env.atomic(["test", "--trust", file, file]);
+            command.env("TMPDIR", &temporary);
+            let mut running = Running::start(command);
+            nonce.sleeps(4);
+            assert_eq!(fs::read_dir(&temporary).unwrap().count(), 1, "{file}");
+            running.signal(signal);
+            nonce.is_gone();
+            let ended = running.end();
+            let code = if signal == "TERM" { 143 } else { 130 };
+            assert_eq!(ended.code, Some(code), "{file}: {ended:?}");
+            assert_eq!(ended.stdout, format!("{file}: stopped\n"), "{file}: {ended:?}");
+            assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0, "{file}: {ended:?}");
+        }
+    }
+}
+
+#[test]
+fn a_test_needs_no_turns_where_there_are_no_agents() {
+    let project = Project::new();
+    let flow = "import { graph, toolNode } from \"atomic/workflows\";\n\
+        export default () => graph<any>().start(toolNode({ id: \"a\", execute: () => ({ n: 1 }) })).end().compile();\n";
+    project.write("flow.ts", flow);
+    project.write("flow.script.toml", "[test.expect]\nstate = { n = 1 }\n");
+    let tested = atomic(&project, &["test", "--trust", "flow.ts"]);
+    assert_eq!(tested.code, Some(0), "{tested:?}");
+    // A script for nothing at all was meant otherwise.
+    project.write("flow.script.toml", "");
+    let tested = atomic(&project, &["test", "--trust", "flow.ts"]);
+    assert_eq!(tested.code, Some(1), "{tested:?}");
+    assert!(tested.stdout.contains("missing key `turn`"), "{tested:?}");
+}
