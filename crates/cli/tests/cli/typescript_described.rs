@@ -247,3 +247,50 @@ fn a_test_needs_no_turns_where_there_are_no_agents() {
     assert_eq!(tested.code, Some(1), "{tested:?}");
     assert!(tested.stdout.contains("missing key `turn`"), "{tested:?}");
 }
+
+#[test]
+fn requests_answer_as_they_are_documented() {
+    let project = Project::new();
+    symlink("nothing-there", project.env.work().join("dangling")).unwrap();
+    let flow = r#"
+import { defineWorkflow } from "atomic/workflows";
+export default defineWorkflow({ name: "flow" }).run(async (ctx: any) => {
+  const there = [await ctx.exists("dangling"), await ctx.exists("dangling/x"), await ctx.exists("script.toml")];
+  const outside = await ctx.exists("/dangling").catch((e: any) => e.message);
+  const killed = await ctx.shell("kill -9 $$");
+  const read = await ctx.readFile("dangling").catch((e: any) => e.message);
+  await ctx.writeFile("told.json", JSON.stringify([there, outside, killed.code, read]));
+});
+"#;
+    project.write(".atomic/workflows/flow.ts", flow);
+    let ended = run(&project, "flow", &["--trust"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let expected = r#"[[false,false,false],"`/dangling` is outside the project",137,"`dangling` leads nowhere"]"#;
+    assert_eq!(project.read("told.json"), expected);
+}
+
+#[test]
+fn what_was_fetched_can_be_returned() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+        while lines.next().is_some_and(|line| !line.unwrap().is_empty()) {}
+        let answer = "HTTP/1.1 200 OK\r\ncontent-length: 7\r\nconnection: close\r\n\r\n{\"n\":1}";
+        stream.write_all(answer.as_bytes()).unwrap();
+    });
+    let project = Project::new();
+    let flow = format!(
+        "import {{ defineWorkflow }} from \"atomic/workflows\";\n\
+         export default defineWorkflow({{ name: \"flow\" }}).run(async (ctx: any) => {{\n\
+         const got = await ctx.fetch(\"http://{address}/\");\n\
+         await ctx.writeFile(\"told.json\", JSON.stringify(got.json()));\n\
+         return got;\n}});\n"
+    );
+    project.write(".atomic/workflows/flow.ts", &flow);
+    let ended = run(&project, "flow", &["--trust"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(project.read("told.json"), r#"{"n":1}"#);
+    server.join().unwrap();
+}
