@@ -249,6 +249,60 @@ fn a_test_needs_no_turns_where_there_are_no_agents() {
 }
 
 #[test]
+fn a_new_workflow_is_named_with_or_without_its_ending() {
+    let project = Project::new();
+    let made = atomic(&project, &["new", "workflow", "x.ts"]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    assert!(made.stdout.contains("atomic run x "), "{made:?}");
+    assert!(project.read(".atomic/workflows/x.ts").contains("name = \"x\""));
+    for name in ["x.js", "x.json", "x.mts", "x.ts.ts"] {
+        let refused = atomic(&project, &["new", "workflow", name]);
+        assert_eq!(refused.code, Some(2), "{name}: {refused:?}");
+    }
+    assert!(!project.env.work().join(".atomic/workflows/x.ts.ts").exists());
+}
+
+#[test]
+fn what_cannot_be_read_is_said_with_a_remedy() {
+    let project = Project::new();
+    let work = project.env.work();
+    fs::write(work.join("notutf.ts"), b"export const name = \"\xff\";\n").unwrap();
+    fs::create_dir(work.join("dir.ts")).unwrap();
+    symlink("nothing-there.ts", work.join("dang.ts")).unwrap();
+    for (file, remedy) in [
+        ("notutf.ts", "save it as UTF-8"),
+        ("dir.ts", "a workflow is one file"),
+        ("dang.ts", "it is a link that leads nowhere"),
+    ] {
+        for verb in ["run", "check", "graph"] {
+            let refused = atomic(&project, &[verb, file]);
+            assert_eq!(refused.code, Some(1), "{verb} {file}: {refused:?}");
+            let all = format!("{}{}", refused.stdout, refused.stderr);
+            assert!(all.contains(&format!("{file}:1:1: ATM709")), "{verb} {file}: {refused:?}");
+            assert!(all.contains(&format!("help: {remedy}")), "{verb} {file}: {refused:?}");
+        }
+    }
+}
+
+#[test]
+fn a_path_that_is_not_unicode_is_said_to_be_none() {
+    let project = Project::new();
+    let work = project.env.outside("work").join(OsStr::from_bytes(b"caf\xe9"));
+    fs::create_dir_all(work.join(".atomic/workflows")).unwrap();
+    let flow = "import { graph, toolNode } from \"atomic/workflows\";\n\
+        export default () => graph<any>().start(toolNode({ id: \"a\", execute: () => ({}) })).end().compile();\n";
+    fs::write(work.join(".atomic/workflows/flow.ts"), flow).unwrap();
+    let mut command = project.env.atomic(["check", "flow", "--trust"]);
+    command.current_dir(&work);
+    let refused = ran(command);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    let all = format!("{}{}", refused.stdout, refused.stderr);
+    assert!(all.contains("ATM709"), "{refused:?}");
+    assert!(all.contains("its path is not UTF-8"), "{refused:?}");
+    assert!(!all.contains("ReferenceError"), "{refused:?}");
+}
+
+#[test]
 fn requests_answer_as_they_are_documented() {
     let project = Project::new();
     symlink("nothing-there", project.env.work().join("dangling")).unwrap();
