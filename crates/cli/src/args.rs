@@ -369,6 +369,9 @@ pub(crate) struct ForkArgs {
     /// Continue the new session at once
     #[arg(long)]
     pub(crate) run: bool,
+    /// Take over a session that was not begun by you on this machine: it can run commands
+    #[arg(long)]
+    pub(crate) trust: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

@@ -13,7 +13,7 @@ use atomic_workflow::descriptor::{self, Fault, Library as _};
 use crate::failure::Failure;
 use crate::gate::Leave;
 use crate::load::{Loaded, faulty, judge, judge_ready};
-use crate::shelf::{Shelf, built_in, is_workflow, text_of};
+use crate::shelf::{Shelf, built_in, is_code, is_workflow, text_of, unreadable};
 use crate::{home, paint};
 
 /// Everything that can be named in a project.
@@ -123,7 +123,12 @@ impl Catalog {
     /// Loads the workflow in a file.
     pub(crate) fn read(&self, path: &Path) -> Result<Loaded, Failure> {
         text_of(path).map_err(|error| {
-            Failure::Failed(format!("{}: the workflow cannot be read: {error}", path.display()))
+            // Code has codes for what is wrong with it, also where that is not in its text.
+            let is_there = path.symlink_metadata().is_ok();
+            Failure::Failed(match is_code(path) && is_there {
+                true => unreadable(path, &error).to_string(),
+                false => format!("{}: the workflow cannot be read: {error}", path.display()),
+            })
         })?;
         let document = match self.shelf.open(path) {
             Ok(document) => document,

@@ -11,7 +11,7 @@ use atomic_workflow::descriptor::Fault;
 use atomic_workflow::typescript::{Authored, hash_of, shown};
 use atomic_workflow::{Source, Workflow};
 
-use crate::shelf::is_code;
+use crate::shelf::{FOLDER, is_code};
 use crate::trust::{Trust, comes_from};
 use crate::{home, paint};
 
@@ -48,7 +48,7 @@ impl<'p> Piece<'p> {
     /// A file of code.
     pub(crate) fn of(authored: &'p Authored) -> Self {
         Self {
-            path: authored.path(),
+            path: authored.found(),
             hash: authored.hash(),
             imports: authored.imports(),
             description: authored.description().unwrap_or_default(),
@@ -107,10 +107,7 @@ impl Gate {
         let mut sources: Vec<&Source> = workflow.source.iter().collect();
         while let Some(source) = sources.pop() {
             sources.extend(source.uses.values());
-            let path = source.path.canonicalize().unwrap_or_else(|_| source.path.clone());
-            let is_shelved =
-                path.parent().is_some_and(|folder| folder.ends_with(".atomic/workflows"));
-            if is_shelved && !is_code(&path) {
+            if let Some(path) = shelved(source.found()).filter(|_| !is_code(source.found())) {
                 self.admit(Piece::plain(&path, &hash_of(&source.text)))?;
             }
         }
@@ -168,10 +165,30 @@ impl Gate {
     }
 }
 
-/// Whether a file is in the user's own folder for workflows.
+/// Whether a file is in the user's own folder for workflows. What they have put there is theirs,
+/// wherever it leads.
 fn is_users_own(path: &Path) -> bool {
     let own = home::folder().and_then(|folder| folder.join("workflows").canonicalize().ok());
-    own.is_some_and(|own| path.starts_with(own))
+    let is_inside = |own: &PathBuf| {
+        let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+        path.starts_with(own) || folder.is_some_and(|folder| folder.starts_with(own))
+    };
+    own.is_some_and(|own| is_inside(&own))
+}
+
+/// Where a file lies that was found in the workflows of a project, or of the user: not where it
+/// leads, for a link must not be a way around being asked.
+fn shelved(path: &Path) -> Option<PathBuf> {
+    let is_shelf = |path: &Path| path.parent().is_some_and(|folder| folder.ends_with(FOLDER));
+    let found = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    if !is_shelf(&found) {
+        return path.canonicalize().ok().filter(|real| is_shelf(real));
+    }
+    let name = found.file_name()?;
+    // Of `…/x/.atomic/workflows/a.json` the folder `…/x`.
+    let project = found.ancestors().nth(3)?;
+    let project = project.canonicalize().unwrap_or_else(|_| project.to_owned());
+    Some(project.join(FOLDER).join(name))
 }
 
 fn introduction(piece: Piece<'_>, root: &Path, is_changed: bool) -> String {

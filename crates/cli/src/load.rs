@@ -48,7 +48,7 @@ pub(crate) fn workflow_of(created: &Created, gate: &Gate) -> Result<Workflow, St
 
 /// The document in a file that a session has kept.
 pub(crate) fn kept(source: &Source, gate: &Gate) -> Result<Document, Vec<Fault>> {
-    if is_code(&source.path) {
+    if is_code(source.found()) {
         let authored = Authored::kept(source)?;
         gate.admit_kept(&authored)?;
         return authored.run();

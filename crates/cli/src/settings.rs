@@ -143,6 +143,14 @@ impl StartArgs {
 }
 
 impl SettingsArgs {
+    /// Only that what comes from elsewhere may run.
+    pub(crate) fn trusting() -> Self {
+        let mut values = Values::default();
+        let origin = Origin::Flag(TRUST.flag);
+        values.extend([(&TRUST, Sourced { value: Value::Switch(true), origin })]);
+        Self(values)
+    }
+
     /// The first flag that was given, without its dashes.
     pub(crate) fn first_flag(&self) -> Option<&'static str> {
         first_flag(&self.0)

@@ -15,7 +15,7 @@ use crate::gate::{Gate, Piece};
 use crate::home;
 
 /// Where the workflows of a project are.
-const FOLDER: &str = ".atomic/workflows";
+pub(crate) const FOLDER: &str = ".atomic/workflows";
 
 /// The workflows that can be named in a project: its own before the user's before the built-in.
 #[derive(Default)]
@@ -164,6 +164,19 @@ pub(crate) fn text_of(path: &Path) -> std::io::Result<String> {
     std::fs::read_to_string(path)
 }
 
+/// What is said of a file that cannot be read.
+pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> Fault {
+    let remedies = [
+        (ErrorKind::InvalidData, "save it as UTF-8"),
+        (ErrorKind::IsADirectory, "a workflow is one file; name that"),
+        (ErrorKind::NotFound, "it is a link that leads nowhere; mend it, or remove it"),
+        (ErrorKind::PermissionDenied, "let yourself read it"),
+    ];
+    let remedy = remedies.iter().find(|(kind, _)| *kind == error.kind());
+    let remedy = remedy.map_or("put a file with the text of a workflow there", |(_, help)| *help);
+    Fault::of_file(path, "ATM709", format!("it cannot be read: {error}"), remedy)
+}
+
 /// How the files of workflows end that are code.
 const CODE: [&str; 4] = ["ts", "mts", "js", "mjs"];
 
@@ -248,10 +261,8 @@ impl Shelf {
             self.gate.admit(Piece::of(&authored))?;
             return authored.run();
         }
-        let unreadable = |error: std::io::Error| {
-            vec![Fault::of_file(path, "ATM709", format!("it cannot be read: {error}"), "")]
-        };
-        Ok(Document::plain(Source::new(path, text_of(path).map_err(unreadable)?)))
+        let text = text_of(path).map_err(|error| vec![unreadable(path, &error)])?;
+        Ok(Document::plain(Source::new(path, text)))
     }
 }
 

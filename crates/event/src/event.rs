@@ -1,7 +1,7 @@
 //! Facts.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -289,6 +289,9 @@ pub struct Source {
     /// When its code was run, in milliseconds since 1970: what it describes may depend on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_at: Option<i64>,
+    /// The link that led to it, after which it is called where it does not say a name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<PathBuf>,
 }
 
 impl Source {
@@ -300,7 +303,13 @@ impl Source {
             uses: BTreeMap::new(),
             imports: BTreeMap::new(),
             run_at: None,
+            link: None,
         }
+    }
+
+    /// Where it was found.
+    pub fn found(&self) -> &Path {
+        self.link.as_deref().unwrap_or(&self.path)
     }
 }
 

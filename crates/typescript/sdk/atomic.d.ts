@@ -216,8 +216,8 @@ declare module "atomic/types" {
     signal?: AbortSignal;
   }
   export interface ShellResult {
-    /** The status; null when a signal ended it. */
-    code: number | null;
+    /** The status; 128 and the number of the signal when one ended it, as in a shell. */
+    code: number;
     stdout: string;
     stderr: string;
   }

@@ -70,7 +70,8 @@ export function requests(send: Send, more: string[] = []) {
     async fetch(url: unknown, given?: unknown) {
       const { signal, ...rest } = within("fetch", given, ["method", "headers", "body", "timeout", "timeoutMs", "signal", ...more]);
       const got = await send("fetch", { url: text("fetch", "the address", url), ...limits("fetch", rest) }, signal);
-      return { ...got, ok: got.status >= 200 && got.status < 300, json: () => JSON.parse(got.text) };
+      // Not among its keys, so that the answer can be returned and kept: a function is no JSON.
+      return Object.defineProperty({ ...got, ok: got.status >= 200 && got.status < 300 }, "json", { value: () => JSON.parse(got.text) });
     },
     async env(name: unknown, given?: unknown) {
       return send("env", { name: text("env", "the name", name), ...within("env", given, more) });

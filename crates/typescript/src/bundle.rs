@@ -46,6 +46,12 @@ impl Bundle {
     pub fn read(entry: &Path, root: &Path) -> Result<Self, Vec<Fault>> {
         let cannot = |e| vec![Fault::about("ATM709", entry, format!("it cannot be read: {e}"))];
         let path = normalize(&std::path::absolute(entry).map_err(cannot)?);
+        // The engine knows modules by their paths, and its texts are Unicode.
+        if path.to_str().is_none() {
+            let message = "its path is not UTF-8, so its code cannot be run";
+            let fault = Fault::about("ATM709", entry, message);
+            return Err(vec![fault.with_help("rename the file, or the folder it is in")]);
+        }
         let disk = Disk::new(root).map_err(cannot)?;
         if disk.look(&path) == Look::Outside {
             let message = format!("it is outside of {}", root.display());

@@ -20,6 +20,7 @@ mod template;
 mod typed;
 pub mod typescript;
 mod uses;
+mod version;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -126,8 +126,12 @@ impl Script {
             Format::Json => serde_json::from_str(text).map_err(|error| Mistake::in_json(&error)),
         };
         let file: ScriptFile = file.map_err(fail)?;
+        let turn = match file.turn {
+            None if file.test.is_null() => return Err(fail(Mistake::without_turns())),
+            turn => turn.unwrap_or_default(),
+        };
         let turns: Result<Vec<_>, Mistake> =
-            file.turn.into_iter().map(|turn| CannedTurn::new(turn, text, base)).collect();
+            turn.into_iter().map(|turn| CannedTurn::new(turn, text, base)).collect();
         let turns = turns.map_err(fail)?.into_iter().map(Arc::new).collect();
         Ok(Self { name: name.into(), reports_cost: file.reports_cost, turns, test: file.test })
     }
@@ -247,6 +251,10 @@ impl Mistake {
     fn in_toml(text: &str, error: &toml::de::Error) -> Self {
         let offset = error.span().map_or(0, |span| span.start);
         Self { position: position(text, offset), problem: plain(error.message()) }
+    }
+
+    fn without_turns() -> Self {
+        Self { position: (1, 1), problem: "missing key `turn`".to_owned() }
     }
 
     fn in_json(error: &serde_json::Error) -> Self {

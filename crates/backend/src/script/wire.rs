@@ -11,7 +11,8 @@ use serde::de::{Deserializer, MapAccess, Visitor, value::MapAccessDeserializer};
 pub(super) struct ScriptFile {
     #[serde(default = "yes")]
     pub(super) reports_cost: bool,
-    pub(super) turn: Vec<TurnEntry>,
+    /// May be missing where there is a test: not every workflow has agents.
+    pub(super) turn: Option<Vec<TurnEntry>>,
     /// What `atomic test` reads; it is none of an agent's business.
     #[serde(default)]
     pub(super) test: serde_json::Value,

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use atomic_runner::{Fork, ForkRequest, ForkTools, SetKey, fork as make};
 use serde_json::Value;
 
-use super::resume::{Wanted, resume_in};
+use super::resume::{Wanted, refuse_strangers, resume_in};
 use crate::args::ForkArgs;
 use crate::failure::Failure;
-use crate::settings::SettingsArgs;
+use crate::settings::{self, SettingsArgs};
 use crate::show::{self, plain};
 use crate::{home, paint, stage};
 
@@ -21,6 +21,9 @@ pub(crate) fn fork(args: &ForkArgs) -> Result<ExitCode, Failure> {
         None => (args.place.as_str(), None),
     };
     let dir = super::find_session(session)?;
+    let flags = if args.trust { SettingsArgs::trusting() } else { SettingsArgs::default() };
+    // What is made of it is one of the user's own sessions, about which nobody asks.
+    refuse_strangers(&dir, &settings::for_resume(&flags)?, "fork")?;
     let set = args.set.iter().map(|(key, value)| (key.as_str().into(), value.clone())).collect();
     let disk = stage::disk();
     let tools = ForkTools {
@@ -42,7 +45,7 @@ pub(crate) fn fork(args: &ForkArgs) -> Result<ExitCode, Failure> {
     if !args.run {
         return Ok(ExitCode::SUCCESS);
     }
-    resume_in(fork.dir, Wanted::default(), &SettingsArgs::default(), &args.output)
+    resume_in(fork.dir, Wanted::default(), &flags, &args.output)
 }
 
 /// Everything a person must know about the new session.

@@ -20,7 +20,7 @@ use crate::gate::Leave;
 use crate::{paint, stage};
 
 pub(crate) fn graph(args: &GraphArgs) -> Result<ExitCode, Failure> {
-    let (mut graph, overlay) = drawn(args)?;
+    let Drawn { mut graph, overlay, errors } = drawn(args)?;
     tell_backends(&mut graph);
     let picture = match args.format {
         Format::Mermaid => mermaid(&graph, &overlay),
@@ -41,21 +41,33 @@ pub(crate) fn graph(args: &GraphArgs) -> Result<ExitCode, Failure> {
         }
         None => paint::line(picture.trim_end()),
     }
-    Ok(ExitCode::SUCCESS)
+    match errors.as_slice() {
+        [] => Ok(ExitCode::SUCCESS),
+        errors => Err(Failure::Failed(errors.join("\n"))),
+    }
+}
+
+/// What is to be drawn.
+struct Drawn {
+    graph: Graph,
+    overlay: Overlay,
+    /// Why it is not all of it, or could not be run.
+    errors: Vec<String>,
 }
 
 /// What is to be drawn: a workflow first, else a session.
-fn drawn(args: &GraphArgs) -> Result<(Graph, Overlay), Failure> {
+fn drawn(args: &GraphArgs) -> Result<Drawn, Failure> {
     let text = args.what.as_str();
     let mut catalog = Catalog::here()?;
     catalog.set_leave(args.trust, Leave::Ask);
     let not_a_workflow = match catalog.load(text) {
-        Ok(loaded) => {
+        Ok(mut loaded) => {
             // A picture helps to see what is wrong, so errors do not keep it back.
-            return match loaded.graph.clone() {
-                Some(graph) => Ok((graph, Overlay::default())),
-                None => loaded.sound().map(|workflow| (workflow.graph, Overlay::default())),
+            let Some(graph) = loaded.graph.take() else {
+                let graph = loaded.sound()?.graph;
+                return Ok(Drawn { graph, overlay: Overlay::default(), errors: vec![] });
             };
+            return Ok(Drawn { graph, overlay: Overlay::default(), errors: loaded.errors });
         }
         Err(failure) => failure,
     };
@@ -64,7 +76,7 @@ fn drawn(args: &GraphArgs) -> Result<(Graph, Overlay), Failure> {
     let graph = serde_json::from_value(created.graph).map_err(|error| {
         Failure::Failed(format!("the graph of the session cannot be read: {error}"))
     })?;
-    Ok((graph, overlay(&dir)?))
+    Ok(Drawn { graph, overlay: overlay(&dir)?, errors: vec![] })
 }
 
 /// Has nodes say which backend they name. What a node does is not the engine's to read, so its

@@ -10,6 +10,7 @@ use atomic_workflow::descriptor::is_callable;
 use crate::args::{Form, New, NewArgs, NewWorkflowArgs};
 use crate::editor::{self, Done};
 use crate::failure::Failure;
+use crate::shelf::is_workflow;
 use crate::{home, paint};
 
 pub(crate) fn new(args: &NewArgs) -> Result<ExitCode, Failure> {
@@ -19,7 +20,12 @@ pub(crate) fn new(args: &NewArgs) -> Result<ExitCode, Failure> {
 }
 
 fn workflow(args: &NewWorkflowArgs) -> Result<ExitCode, Failure> {
-    let name = args.name.as_str();
+    let name = args.name.strip_suffix(".ts").unwrap_or(&args.name);
+    if is_workflow(Path::new(name)) {
+        return Err(Failure::Usage(format!(
+            "\"{name}\" ends like a file; give the name alone, and it becomes a file in TypeScript"
+        )));
+    }
     if !is_callable(name) {
         return Err(Failure::Usage(format!(
             "\"{name}\" cannot be typed as the name of a workflow; use letters, digits, `-` and `_`"

@@ -7,8 +7,8 @@ use atomic_event::{Created, Event};
 use atomic_registry::settings::{TRUST, Values};
 use atomic_runner::{ResumeOptions, Run, Settings, Upgrade};
 use atomic_session::Session;
-use atomic_workflow::Workflow;
 use atomic_workflow::builtin::prompt;
+use atomic_workflow::{Source, Workflow};
 
 use super::run::{see_through, somebody_is_there};
 use crate::args::{OutputArgs, ResumeArgs};
@@ -44,7 +44,7 @@ pub(crate) fn resume_in(
     let given = settings::for_resume(flags)?;
     let created = atomic_runner::kept(stage::disk(), &dir)?;
     let mut known = newest_settings(&dir)?;
-    refuse_strangers(&dir, &given)?;
+    refuse_strangers(&dir, &given, "resume")?;
     known.program.trusted |= settings::trusts(&given, &created.workspace);
     let somebody = somebody_is_there(output);
     let look = look_of(&created);
@@ -79,13 +79,13 @@ pub(crate) fn resume_in(
 }
 
 /// A session can lie in a project that was cloned, with commands in it that nobody here has seen.
-fn refuse_strangers(dir: &Path, given: &Values) -> Result<(), Failure> {
+pub(super) fn refuse_strangers(dir: &Path, given: &Values, verb: &str) -> Result<(), Failure> {
     if super::is_listed(dir) || given.switch(&TRUST) == Some(true) {
         return Ok(());
     }
     Err(Failure::Failed(format!(
         "{}: this session is not in your list of sessions, so it was not begun by you on this \
-         machine, and it can run commands\n  help: if you know where it comes from: atomic resume \
+         machine, and it can run commands\n  help: if you know where it comes from: atomic {verb} \
          --trust {}",
         dir.display(),
         dir.display()
@@ -94,7 +94,7 @@ fn refuse_strangers(dir: &Path, given: &Values) -> Result<(), Failure> {
 
 /// The workflow of a session as it is now: in its file, or under its name.
 fn current(catalog: &Catalog, created: &Created) -> Result<Workflow, Failure> {
-    let file = created.origin.source.as_ref().map(|source| source.path.as_path());
+    let file = created.origin.source.as_ref().map(Source::found);
     match file.filter(|path| path.is_file()) {
         Some(path) => catalog.read(path)?.sound(),
         None => catalog.workflow(created.workflow.as_str()),

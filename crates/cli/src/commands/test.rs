@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use atomic_backend::guard::{Guard, Job};
 use atomic_backend::script::Script;
 use atomic_event::{Event, Intent};
 use atomic_runner::{OnQuestion, Outcome, Run, Settings, Show, Shown, StartRequest, StreamMode};
@@ -12,7 +15,9 @@ use atomic_workflow::descriptor::Fault;
 use atomic_workflow::typescript::hash_of;
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch};
 
 use crate::args::TestArgs;
 use crate::catalog::Catalog;
@@ -84,12 +89,67 @@ struct Finished {
     unanswered: Option<String>,
 }
 
+/// What a setup has printed last is enough to see why it failed.
+const KEPT: usize = 16 * 1024;
+
+/// Whether somebody wants us to stop. While a test has a folder, it is given the time to end its
+/// processes and to remove it.
+#[derive(Clone)]
+struct Signals {
+    /// The number of the signal.
+    stopped: watch::Receiver<Option<u8>>,
+    has_folder: Arc<AtomicBool>,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        let (stop, stopped) = watch::channel(None);
+        let (stop, has_folder) = (Arc::new(stop), Arc::new(AtomicBool::new(false)));
+        for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
+            let (mut signals, number) = (signal(kind)?, kind.as_raw_value());
+            let (stop, has_folder) = (Arc::clone(&stop), Arc::clone(&has_folder));
+            tokio::spawn(async move {
+                while signals.recv().await.is_some() {
+                    // Whoever asks twice does not want to wait; the guards end the rest.
+                    let is_second = stop.send_replace(u8::try_from(number).ok()).is_some();
+                    if is_second || !has_folder.load(Ordering::SeqCst) {
+                        std::process::exit(128 + number);
+                    }
+                }
+            });
+        }
+        Ok(Self { stopped, has_folder })
+    }
+
+    /// The exit code after a signal has come.
+    fn code(&self) -> Option<ExitCode> {
+        self.stopped.borrow().map(|number| ExitCode::from(128 + number))
+    }
+
+    /// Returns once a signal has come.
+    async fn come(mut self) {
+        // The sender lives as long as the program.
+        let _ = self.stopped.wait_for(Option::is_some).await;
+    }
+}
+
 pub(crate) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
+    let runtime = super::run::runtime()?;
+    let signals = {
+        let _inside = runtime.enter();
+        Signals::listen()
+            .map_err(|error| Failure::Failed(format!("signals cannot be caught: {error}")))?
+    };
     let mut failed = 0;
     for file in &args.files {
         let began = Instant::now();
         let name = paint::label(&file.display().to_string());
-        let wrong = tried(file, args).unwrap_or_else(|failure| vec![failure.to_string()]);
+        let result = tried(file, args, (&runtime, &signals));
+        if let Some(code) = signals.code() {
+            paint::line(&format!("{name}: stopped"));
+            return Ok(code);
+        }
+        let wrong = result.unwrap_or_else(|failure| vec![failure.to_string()]);
         let time = paint::time(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX));
         if wrong.is_empty() {
             paint::line(&format!("{name}: ok ({time})"));
@@ -105,7 +165,11 @@ pub(crate) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Everything that is not as expected.
-fn tried(file: &Path, args: &TestArgs) -> Result<Vec<String>, Failure> {
+fn tried(
+    file: &Path,
+    args: &TestArgs,
+    (runtime, signals): (&Runtime, &Signals),
+) -> Result<Vec<String>, Failure> {
     let project = catalog::here()?;
     let mut catalog = Catalog::of(&project);
     catalog.shelf.gate.leave = if args.trust { Leave::Given } else { Leave::Ask };
@@ -122,11 +186,10 @@ fn tried(file: &Path, args: &TestArgs) -> Result<Vec<String>, Failure> {
     let admitted = catalog.shelf.gate.admit(Piece::plain(&script, &hash_of(&text)));
     admitted.map_err(told)?;
     let plan = plan_in(&script)?;
-    let folder = super::demo::fresh_folder("atomic-test").map_err(|error| {
-        Failure::Failed(format!("no folder for temporary files can be made: {error}"))
-    })?;
-    let folder = Scratch { folder, is_kept: args.keep };
-    prepare(&folder.folder, plan.setup.as_deref())?;
+    let folder = Scratch::new(args.keep, signals)?;
+    if let Some(command) = &plan.setup {
+        runtime.block_on(prepare(&folder.folder, command, signals))?;
+    }
     let on_question = OnQuestion::Ask;
     let settings = Settings { script: Some(script), on_question, ..Settings::default() };
     let mut stage = stage::stage(Some("script"), &settings, &project, catalog.registry)?;
@@ -135,9 +198,9 @@ fn tried(file: &Path, args: &TestArgs) -> Result<Vec<String>, Failure> {
     let prompt = plan.prompt.clone();
     let workspace = folder.folder.clone();
     let request = StartRequest { workflow, prompt, workspace, model: None, settings };
-    let result = carried_out(&plan.answers, || {
+    let result = runtime.block_on(carried_out(&plan.answers, signals, || {
         Ok(Run::start_streaming(stage, request, &[StreamMode::Values])?)
-    })?;
+    }))?;
     Ok(plan.expect.compared(&result, &folder.folder))
 }
 
@@ -145,6 +208,18 @@ fn tried(file: &Path, args: &TestArgs) -> Result<Vec<String>, Failure> {
 struct Scratch {
     folder: PathBuf,
     is_kept: bool,
+    has_folder: Arc<AtomicBool>,
+}
+
+impl Scratch {
+    fn new(is_kept: bool, signals: &Signals) -> Result<Self, Failure> {
+        // Before it is there, so that no signal leaves it behind.
+        signals.has_folder.store(true, Ordering::SeqCst);
+        let folder = super::demo::fresh_folder("atomic-test").map_err(|error| {
+            Failure::Failed(format!("no folder for temporary files can be made: {error}"))
+        })?;
+        Ok(Self { folder, is_kept, has_folder: Arc::clone(&signals.has_folder) })
+    }
 }
 
 impl Drop for Scratch {
@@ -154,6 +229,7 @@ impl Drop for Scratch {
         } else if let Err(error) = std::fs::remove_dir_all(&self.folder) {
             paint::warn(&format!("{}: it cannot be removed: {error}", self.folder.display()));
         }
+        self.has_folder.store(false, Ordering::SeqCst);
     }
 }
 
@@ -178,61 +254,81 @@ fn plan_in(script: &Path) -> Result<Plan, Failure> {
         .map_err(|error| Failure::Failed(format!("{}: in [test]: {error}", script.display())))
 }
 
-fn prepare(folder: &Path, setup: Option<&str>) -> Result<(), Failure> {
-    let Some(command) = setup else { return Ok(()) };
-    let output = Command::new("sh").args(["-c", command]).current_dir(folder).output();
-    let problem = match output {
-        Ok(output) if output.status.success() => return Ok(()),
-        Ok(output) => {
-            format!("{}\n{}", output.status, String::from_utf8_lossy(&output.stderr).trim_end())
-        }
+/// Prepares the folder of a test. Nothing that was started for that is left afterwards.
+async fn prepare(folder: &Path, command: &str, signals: &Signals) -> Result<(), Failure> {
+    let job = Job {
+        argv: ["sh", "-c", command].map(str::to_owned).into(),
+        cwd: folder.to_owned(),
+        // No other process has this one, also when several tests run at once.
+        marker: format!("{}#setup", folder.display()),
+        ..Job::default()
+    };
+    let guard = Guard::from_current_exe();
+    let ran = guard.capture(&job, None, (None, KEPT), signals.clone().come()).await;
+    let problem = match ran {
+        Ok(ran) => match ran.status {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => format!("{status}\n{}", ran.stderr.text.trim_end()),
+            None => "it was stopped".to_owned(),
+        },
         Err(error) => error.to_string(),
     };
     Err(Failure::Failed(format!("the setup `{command}` failed: {problem}")))
 }
 
 /// Sees a run through without showing it, and answers what it asks.
-fn carried_out(
+async fn carried_out(
     answers: &[String],
+    signals: &Signals,
     start: impl FnOnce() -> Result<(Run, Show), Failure>,
 ) -> Result<Finished, Failure> {
-    super::run::runtime()?.block_on(async {
-        let (intents, wishes) = mpsc::channel(16);
-        let (run, mut show) = start()?;
-        let answers = answers.to_vec();
-        let listener = tokio::spawn(async move {
-            let (mut values, mut unanswered) = (Value::Null, None);
-            let mut answers = answers.into_iter();
-            while let Some(shown) = show.next().await {
-                match shown {
-                    Shown::Streamed { mode: StreamMode::Values, mut value } => {
-                        values = value["values"].take();
-                    }
-                    Shown::Fact(fact) => {
-                        let Event::QuestionAsked { id, question, .. } = &fact.event else {
-                            continue;
-                        };
-                        let given = answers.next().map(|given| question.accept(&[given]));
-                        let wish = match given {
-                            Some(Ok(answer)) => Intent::Answer { question: id.clone(), answer },
-                            other => {
-                                let problem = other.and_then(Result::err).unwrap_or_default();
-                                unanswered = Some(format!("{}\n{problem}", question.question));
-                                Intent::Pause { reason: "nobody answers".to_owned() }
-                            }
-                        };
-                        // The run may be over.
-                        let _ = intents.send(wish).await;
-                    }
-                    Shown::Streamed { .. } | Shown::Delta(_) => {}
-                }
+    let (intents, wishes) = mpsc::channel(16);
+    let (run, show) = start()?;
+    let (come, stop) = (signals.clone().come(), intents.clone());
+    let stopper = tokio::spawn(async move {
+        come.await;
+        // The run may be over.
+        let _ = stop.send(Intent::Pause { reason: "it was stopped".to_owned() }).await;
+    });
+    let listener = tokio::spawn(listen(show, answers.to_vec(), intents));
+    let ended = run.drive(wishes).await;
+    stopper.abort();
+    let ended = ended?;
+    let (values, unanswered) = listener.await.unwrap_or_default();
+    Ok(Finished { outcome: ended.outcome, values, unanswered })
+}
+
+/// The state that a run ends with, and the question for which there was no answer.
+async fn listen(
+    mut show: Show,
+    answers: Vec<String>,
+    intents: mpsc::Sender<Intent>,
+) -> (Value, Option<String>) {
+    let (mut values, mut unanswered) = (Value::Null, None);
+    let mut answers = answers.into_iter();
+    while let Some(shown) = show.next().await {
+        match shown {
+            Shown::Streamed { mode: StreamMode::Values, mut value } => {
+                values = value["values"].take();
             }
-            (values, unanswered)
-        });
-        let ended = run.drive(wishes).await?;
-        let (values, unanswered) = listener.await.unwrap_or_default();
-        Ok(Finished { outcome: ended.outcome, values, unanswered })
-    })
+            Shown::Fact(fact) => {
+                let Event::QuestionAsked { id, question, .. } = &fact.event else { continue };
+                let given = answers.next().map(|given| question.accept(&[given]));
+                let wish = match given {
+                    Some(Ok(answer)) => Intent::Answer { question: id.clone(), answer },
+                    other => {
+                        let problem = other.and_then(Result::err).unwrap_or_default();
+                        unanswered = Some(format!("{}\n{problem}", question.question));
+                        Intent::Pause { reason: "nobody answers".to_owned() }
+                    }
+                };
+                // The run may be over.
+                let _ = intents.send(wish).await;
+            }
+            Shown::Streamed { .. } | Shown::Delta(_) => {}
+        }
+    }
+    (values, unanswered)
 }
 
 impl Expected {

@@ -35,7 +35,7 @@ pub(crate) fn trust(args: &TrustArgs) -> Result<ExitCode, Failure> {
     for path in shelf::code_in(&root) {
         match Authored::read(&path, &shelf::root_of(&path)) {
             Ok(authored) => {
-                let inside = authored.path().strip_prefix(&root).unwrap_or(&path);
+                let inside = authored.found().strip_prefix(&root).unwrap_or(&path);
                 trust.remember_file(&root, inside, authored.hash())?;
                 paint::line(&paint::printable(&format!("trusted  {}", inside.display())));
             }

@@ -400,8 +400,10 @@ fn a_built_in_workflow_is_drawn_in_four_ways() {
 #[test]
 fn a_broken_file_is_drawn_as_far_as_it_goes() {
     let project = bad();
-    let drawn = graph(&project, &["odd.json"]);
-    assert!(drawn.contains("a  ") && drawn.contains("→ b"), "{drawn}");
+    let drawn = project.env.run(["graph", "odd.json"]);
+    assert_eq!(drawn.code, Some(1), "{drawn:?}");
+    assert!(drawn.stdout.contains("a  ") && drawn.stdout.contains("→ b"), "{drawn:?}");
+    assert!(drawn.stderr.contains("odd.json:"), "{drawn:?}");
     let refused = project.env.run(["graph", "syntax.json"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("syntax.json:3:"), "{}", refused.stderr);

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::frame::{Frame, Judging, VisitState};
 use super::region::{Region, Wait};
-use super::{Effect, Machine, Place};
+use super::{Effect, FrameId, Machine, Place};
 use crate::program::Plan;
 use crate::{FunctionId, Kind, OnError, Parallel, Patch, Program, Reducer, State};
 
@@ -140,7 +140,10 @@ impl Machine {
             Some(((*numbers.plans.get(plan)?, numbers.node(*plan, *node)?), *count))
         });
         self.used.visits = visits.collect();
-        for frame in frames.values_mut() {
+        for (id, frame) in &mut frames {
+            if !self.sees_outermost(*id) {
+                continue;
+            }
             set(&mut frame.state, state);
             for visit in &mut frame.active {
                 if let Some(region) = visit.state.region_mut() {
@@ -151,6 +154,24 @@ impl Machine {
         }
         (self.frames, self.program) = (frames, program);
         Ok(())
+    }
+
+    /// Whether the state of a frame is laid over that of the whole run. A sub-graph that was given
+    /// a state of its own and a call of a script are not: their keys only look the same.
+    fn sees_outermost(&self, id: FrameId) -> bool {
+        let Some(parent) = &self.frame(id).parent else { return true };
+        let around = self.frame(parent.frame);
+        let node = around.active[parent.visit].node;
+        let is_apart = match &self.program.plan(around.plan).node(node).kind {
+            Kind::Subgraph { isolated, input, .. } => *isolated || input.is_some(),
+            Kind::Script(_) => true,
+            Kind::Work { .. }
+            | Kind::Decision
+            | Kind::Loop { .. }
+            | Kind::Each(_)
+            | Kind::Parallel(_) => false,
+        };
+        !is_apart && self.sees_outermost(parent.frame)
     }
 
     /// The state of the whole run, outside of whatever is under way.

@@ -101,6 +101,13 @@ struct FetchArgs {
     timeout_ms: Option<u64>,
 }
 
+/// Where a path leads.
+enum Place {
+    There(PathBuf),
+    /// To a link that leads nowhere.
+    Nowhere,
+}
+
 /// Every request there is, read.
 enum Asked {
     Shell(ShellArgs),
@@ -211,8 +218,10 @@ impl Reach {
             Asked::WriteFile(WriteArgs { path, text }) => self.write_file(&path, &text),
             Asked::Exists(PathArgs { path }) => {
                 // What is outside is nobody's business, whether it is there or not.
-                let place = self.inside(&path)?;
-                Ok(json!(place.exists()))
+                match self.place_of(&path)? {
+                    Place::There(place) => Ok(json!(place.exists())),
+                    Place::Nowhere => Ok(json!(false)),
+                }
             }
             Asked::Glob(GlobArgs { pattern }) => self.glob(&pattern),
             Asked::Env(EnvArgs { name }) => self.variable(&name),
@@ -263,8 +272,16 @@ impl Reach {
         Ok(json!({ "code": code, "stdout": stdout, "stderr": stderr }))
     }
 
-    /// The place of a path in the project. Nothing on the way to it leads out.
+    /// The place of a path in the project, which does not lead nowhere.
     fn inside(&self, path: &str) -> Result<PathBuf, String> {
+        match self.place_of(path)? {
+            Place::There(place) => Ok(place),
+            Place::Nowhere => Err(format!("`{path}` leads nowhere")),
+        }
+    }
+
+    /// The place of a path in the project. Nothing on the way to it leads out.
+    fn place_of(&self, path: &str) -> Result<Place, String> {
         let outside = || format!("`{path}` is outside the project");
         let root = self.workspace.canonicalize();
         let root = root.map_err(|error| format!("the project cannot be read: {error}"))?;
@@ -286,13 +303,12 @@ impl Reach {
         // As much of it as there is, and the rest, which has no links in it.
         let mut there = plain.as_path();
         let mut rest = PathBuf::new();
+        let mut is_nowhere = false;
         let real = loop {
             if let Ok(real) = there.canonicalize() {
                 break real;
             }
-            if there.symlink_metadata().is_ok() {
-                return Err(format!("`{path}` leads nowhere"));
-            }
+            is_nowhere |= there.symlink_metadata().is_ok();
             let (Some(parent), Some(name)) = (there.parent(), there.file_name()) else {
                 return Err(outside());
             };
@@ -304,7 +320,10 @@ impl Reach {
         if !real.starts_with(&root) {
             return Err(outside());
         }
-        Ok(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
+        if is_nowhere {
+            return Ok(Place::Nowhere);
+        }
+        Ok(Place::There(if rest.as_os_str().is_empty() { real } else { real.join(rest) }))
     }
 
     fn read_file(&self, path: &str) -> Result<Value, String> {

@@ -96,6 +96,22 @@ pub(crate) fn read(page: Page<'_>) -> (Metadata, Vec<Fault>) {
 }
 
 impl Metadata {
+    /// What was read under one of these words; nothing where it was not written down.
+    pub fn value(&self, key: &str) -> Value {
+        match key {
+            "name" => self.name.clone().into(),
+            "description" => self.description.clone().into(),
+            "aliases" if self.aliases.is_empty() => Value::Null,
+            "aliases" => self.aliases.clone().into(),
+            "version" => self.version.clone().into(),
+            "minSDKVersion" => self.min_sdk_version.clone().into(),
+            "stateVersion" => self.state_version.into(),
+            "argumentHint" => self.argument_hint.clone().into(),
+            "sessionsDir" => self.sessions_dir.clone().into(),
+            _ => Value::Null,
+        }
+    }
+
     /// The words that are read, in the order in which they are complained about.
     pub const KEYS: [&str; 8] = [
         "name",
@@ -108,6 +124,9 @@ impl Metadata {
         "sessionsDir",
     ];
 }
+
+/// So deep are objects spread in each other.
+const DEEPEST_SPREAD: usize = 8;
 
 struct Reader<'p, 'a> {
     page: Page<'p>,
@@ -133,8 +152,14 @@ impl<'p, 'a> Reader<'p, 'a> {
         if let Some(value) = exported(self.program, "defaultConfig") {
             self.take_config(value);
         }
-        if let Some(script) = script {
-            self.read_script(script);
+        match script {
+            Some(script) => self.read_script(script),
+            None => {
+                let default = exported(self.program, "default");
+                if let Some(object) = default.and_then(|default| self.object(default)) {
+                    self.take_all(object, 0);
+                }
+            }
         }
     }
 
@@ -162,19 +187,7 @@ impl<'p, 'a> Reader<'p, 'a> {
     fn read_script(&mut self, definition: &'p ast::CallExpression<'a>) {
         let argument = definition.arguments.first().and_then(ast::Argument::as_expression);
         if let Some(object) = argument.and_then(|argument| self.object(argument)) {
-            for one in &object.properties {
-                let ObjectPropertyKind::ObjectProperty(property) = one else { continue };
-                let Some(name) = property.key.static_name() else { continue };
-                if let Some(key) = Metadata::KEYS.iter().find(|key| **key == name) {
-                    self.take(key, &property.value);
-                } else if name == "defaultConfig" {
-                    self.take_config(&property.value);
-                } else if name == "workflows"
-                    && let Some(names) = self.strings("workflows", &property.value)
-                {
-                    self.metadata.workflows = names;
-                }
-            }
+            self.take_all(object, 0);
         }
         for Named { kind, name, span } in named::calls(self.program) {
             let at = self.page.place(span);
@@ -182,6 +195,33 @@ impl<'p, 'a> Reader<'p, 'a> {
                 self.metadata.workflows.push(name);
             } else if kind != "workflow" {
                 self.metadata.calls.push(NamedCall { kind, name, at });
+            }
+        }
+    }
+
+    /// What an object says about the workflow, and the objects of this file that are spread in it.
+    fn take_all(&mut self, object: &'p ast::ObjectExpression<'a>, depth: usize) {
+        for one in &object.properties {
+            let property = match one {
+                ObjectPropertyKind::ObjectProperty(property) => property,
+                ObjectPropertyKind::SpreadProperty(spread) => {
+                    // The depth is against constants that are defined by each other.
+                    let inner = self.object(&spread.argument).filter(|_| depth < DEEPEST_SPREAD);
+                    if let Some(inner) = inner {
+                        self.take_all(inner, depth + 1);
+                    }
+                    continue;
+                }
+            };
+            let Some(name) = property.key.static_name() else { continue };
+            if let Some(key) = Metadata::KEYS.iter().find(|key| **key == name) {
+                self.take(key, &property.value);
+            } else if name == "defaultConfig" {
+                self.take_config(&property.value);
+            } else if name == "workflows"
+                && let Some(names) = self.strings("workflows", &property.value)
+            {
+                self.metadata.workflows = names;
             }
         }
     }

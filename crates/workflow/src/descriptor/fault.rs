@@ -90,6 +90,8 @@ pub(super) mod code {
     pub(in super::super) const NOT_TYPED: &str = "ATM618";
     pub(in super::super) const UNKNOWN_FUNCTION: &str = "ATM621";
     pub(in super::super) const FUNCTION_MISFIT: &str = "ATM622";
+    // As of a file of code that asks for one.
+    pub(in super::super) const TOO_NEW: &str = "ATM712";
     // These two are also found in graphs and have their numbers from there.
     pub(in super::super) const UNKNOWN_WORKFLOW: &str = "ATM404";
     pub(in super::super) const CIRCULAR_WORKFLOWS: &str = "ATM407";

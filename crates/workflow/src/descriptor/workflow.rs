@@ -16,6 +16,7 @@ use super::place::Places;
 use super::reader::Reader;
 use super::shelf::Shelf;
 use super::{Document, Draft, Located, ScriptPart};
+use crate::version::unmet;
 use crate::{Action, Functions, Initial, Text, Workflow};
 
 /// Where sessions live when a workflow does not say.
@@ -91,7 +92,7 @@ pub(super) fn read(document: &Document, shelf: &mut Shelf<'_>) -> Result<Draft, 
 
 /// The name, or else that of the file.
 fn name_of(document: &Document, root: &Item, faults: &mut Faults<'_>) -> String {
-    let path = document.source.path.as_path();
+    let path = document.source.found();
     let Some(item) = root.find("name") else { return called(None, path) };
     let given = item.as_text();
     match given {
@@ -172,6 +173,15 @@ impl<'d> Reader<'d, '_, '_> {
         aliases
     }
 
+    /// The oldest version of this program that will do.
+    fn needed(&mut self, item: &'d Item) -> Option<&'d str> {
+        let wanted = self.words(item)?;
+        if let Some(unmet) = unmet(wanted) {
+            self.faults.add(code::TOO_NEW, item.at, unmet.message, unmet.help);
+        }
+        Some(wanted)
+    }
+
     fn workflow(&mut self, fields: &mut Fields<'d>, document: &Document) -> Whole {
         for ignored in ["$schema", "name"] {
             fields.take(ignored);
@@ -180,7 +190,7 @@ impl<'d> Reader<'d, '_, '_> {
         let aliases = fields.take("aliases").map(|item| self.aliases(item)).unwrap_or_default();
         let version = fields.take("version").and_then(|item| self.words(item));
         let argument_hint = fields.take("argumentHint").and_then(|item| self.words(item));
-        let min_sdk_version = fields.take("minSDKVersion").and_then(|item| self.words(item));
+        let min_sdk_version = fields.take("minSDKVersion").and_then(|item| self.needed(item));
         let state_version = fields.take("stateVersion").and_then(|item| self.number(item, 0));
         let sessions_dir = fields.take("sessionsDir").and_then(|item| self.path_inside(item));
         self.read_descriptions(fields);

@@ -19,6 +19,7 @@ use super::advance::Scripts;
 use super::functions::{self, created, failure};
 use super::laid::Laid;
 use crate::descriptor::{Document, Extras, Fault, Location, ScriptPart};
+use crate::version::unmet;
 use crate::{Source, StateShape};
 
 /// A file that has been read, and of which nothing has been run.
@@ -29,6 +30,8 @@ pub struct Authored {
     hash: String,
     /// When it was run before, in milliseconds since 1970.
     run_at: Option<i64>,
+    /// The link that led to it.
+    link: Option<PathBuf>,
 }
 
 /// What a file says about itself, as far as it can be told without running it.
@@ -69,7 +72,7 @@ impl Authored {
         // A link to a file is read as the file.
         let real = path.canonicalize();
         let real = real.as_deref().unwrap_or(path);
-        Self::new(Bundle::read(real, root))
+        Ok(Self { link: link(path), ..Self::new(Bundle::read(real, root))? })
     }
 
     /// The file of a session, as it was when the session began.
@@ -77,7 +80,7 @@ impl Authored {
         let mut files = source.imports.clone();
         files.insert(source.path.clone(), source.text.clone());
         let authored = Self::new(Bundle::from_files(&source.path, &files))?;
-        Ok(Self { run_at: source.run_at, ..authored })
+        Ok(Self { run_at: source.run_at, link: source.link.clone(), ..authored })
     }
 
     fn new(bundle: Result<Bundle, Vec<typescript::Fault>>) -> Result<Self, Vec<Fault>> {
@@ -89,12 +92,17 @@ impl Authored {
             return Err(all(faults));
         }
         let hash = bundle.hash();
-        Ok(Self { bundle, about, hash, run_at: None })
+        Ok(Self { bundle, about, hash, run_at: None, link: None })
     }
 
     /// The file.
     pub fn path(&self) -> &Path {
         self.bundle.entry()
+    }
+
+    /// Where it was found: the file, or a link to it.
+    pub fn found(&self) -> &Path {
+        self.link.as_deref().unwrap_or_else(|| self.path())
     }
 
     /// The SHA-256 of the file and everything it imports.
@@ -114,7 +122,7 @@ impl Authored {
 
     /// Runs the file: the document it describes, and its functions.
     pub fn run(self) -> Result<Document, Vec<Fault>> {
-        let Self { bundle, about, hash, run_at } = self;
+        let Self { bundle, about, hash, run_at, link } = self;
         let now = run_at.unwrap_or_else(now);
         let seed = hash.get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok());
         let options =
@@ -124,12 +132,17 @@ impl Authored {
             .load(&about.default_config.clone().unwrap_or(Value::Null))
             .map_err(|trouble| vec![fault(placed(trouble, &bundle, about.form))])?;
         let mut described = loaded.descriptor;
+        // A session has begun with what it says: nothing is chosen by it any more.
+        let unread = unread(&described, &about, &bundle);
+        if run_at.is_none() && !unread.is_empty() {
+            return Err(unread);
+        }
         let mut extras = take_extras(&mut described, &worker, &about);
         if let Some(script) = &mut extras.script {
             script.names = about.calls.iter().map(|call| named(call, &bundle)).collect();
         }
         let warnings = bundle.warnings().iter().cloned().map(fault).collect();
-        let source = source(&bundle, now);
+        let source = Source { link, ..source(&bundle, now) };
         let laid = Laid::out(&described, bundle.entry(), about.form);
         let (json, locate) = laid.locator(bundle);
         let functions = functions::table(worker);
@@ -141,6 +154,14 @@ impl Authored {
             ..Document::with_functions(source, functions)
         })
     }
+}
+
+/// Where a link lies, if the file is one.
+fn link(path: &Path) -> Option<PathBuf> {
+    path.symlink_metadata().ok().filter(std::fs::Metadata::is_symlink)?;
+    let path = std::path::absolute(path).ok()?;
+    let folder = path.parent()?.canonicalize().ok()?;
+    Some(folder.join(path.file_name()?))
 }
 
 /// The time, in milliseconds since 1970.
@@ -219,38 +240,45 @@ fn named(call: &NamedCall, bundle: &Bundle) -> (Use, Location) {
 
 /// A file that asks for a version of this program that does not exist yet.
 fn too_new(about: &Metadata, bundle: &Bundle) -> Option<typescript::Fault> {
-    let wanted = about.min_sdk_version.as_deref()?;
-    let numbers = |version: &str| -> Option<Vec<u64>> {
-        let version = version.trim().trim_start_matches('v');
-        let version = version.split(['-', '+']).next().unwrap_or_default();
-        let parts: Option<Vec<u64>> = version.split('.').map(|part| part.parse().ok()).collect();
-        parts.filter(|parts| (1..=3).contains(&parts.len())).map(|mut parts| {
-            parts.resize(3, 0);
-            parts
-        })
-    };
-    let ours = env!("CARGO_PKG_VERSION");
-    let (message, help) = match numbers(wanted) {
-        None => (
-            format!("\"{wanted}\" is not a version"),
-            "write it as in export const minSDKVersion = \"0.1.0\"".to_owned(),
-        ),
-        Some(wanted_numbers) if Some(&wanted_numbers) > numbers(ours).as_ref() => (
-            format!("this workflow needs atomic {wanted}, and this is {ours}"),
-            "install a newer atomic, or lower minSDKVersion if it works with this one".to_owned(),
-        ),
-        Some(_) => return None,
-    };
+    let unmet = unmet(about.min_sdk_version.as_deref()?)?;
     let place = about.places.get("minSDKVersion")?;
     let frame = bundle.frame(&place.file, place.line, place.column, 1);
     Some(typescript::Fault {
         code: "ATM712".into(),
         at: place.clone(),
-        message,
-        help: Some(help),
+        message: unmet.message,
+        help: Some(unmet.help),
         frame,
         is_warning: false,
     })
+}
+
+/// What a file says about itself only when it is run: it was listed, chosen and let through by
+/// what could be read.
+fn unread(described: &Value, about: &Metadata, bundle: &Bundle) -> Vec<Fault> {
+    let said = |key: &&str| {
+        let said = described.get(*key).unwrap_or(&Value::Null);
+        let is_nothing = said.is_null() || said.as_array().is_some_and(Vec::is_empty);
+        !is_nothing && *said != about.value(key)
+    };
+    let entry = bundle.entry();
+    let fault_of = |key: &str| {
+        let said = described.get(key).unwrap_or(&Value::Null);
+        let message = format!(
+            "`{key}` has to be known without running the file, and only when it is run it is {said}"
+        );
+        let help = "write the value itself into this file: a default export that is an object, \
+                    or `export const`";
+        let anchor = Anchor::Export(key.to_owned());
+        let text = bundle.text(entry).unwrap_or_default();
+        let found = locate(entry, text, &anchor, &[]);
+        let mut told = Fault::of_file(&shown(entry), "ATM710", message, help);
+        if let Some(found) = found {
+            (told.line, told.column) = (found.line, found.column);
+        }
+        told
+    };
+    Metadata::KEYS.into_iter().filter(said).map(fault_of).collect()
 }
 
 /// What went wrong while a file was loaded. What no line of it has thrown is told where the
