@@ -45,7 +45,7 @@ export const settle = (id: number, value: unknown): void => {
   one?.resolve(value);
 };
 
-export const fail = (id: number, name: string, code: string, message: string): void => {
+export const fail = (id: number, name: string, code: string, message: string, call?: string): void => {
   const one = waiting.get(id);
   waiting.delete(id);
   if (!one) return;
@@ -53,6 +53,8 @@ export const fail = (id: number, name: string, code: string, message: string): v
   one.error.message = message;
   Object.defineProperty(one.error, "name", { value: name, configurable: true, writable: true });
   if (code) one.error.code = code;
+  // Whatever becomes of the error, it says which call it is of.
+  if (call !== undefined) Object.defineProperty(one.error, "$call", { value: call });
   one.reject(one.error);
 };
 

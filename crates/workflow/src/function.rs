@@ -91,8 +91,8 @@ pub trait Advance: Send + Sync {
     /// unless the run was cut off before that.
     ///
     /// The value is `{calls: [{key, body, kind, hash, call, input?}], cancel: [key], logs:
-    /// [{level, text}], done: {output, patch?}, failed: {code, message, detail?}}`, all of them
-    /// optional.
+    /// [{level, text}], done: {output, patch?}, failed: {code, message, detail?}, cause:
+    /// [key]}`, all of them optional; `cause` are the calls whose failures it failed of.
     fn advance(&self, call: &ScriptCall<'_>) -> Result<Value, StepError>;
 }
 

@@ -54,5 +54,6 @@ mod turn;
 mod typescript;
 mod typescript_errors;
 mod typescript_mended;
+mod typescript_resumed;
 mod typescript_trust;
 mod usage;

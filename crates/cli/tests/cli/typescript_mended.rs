@@ -7,14 +7,14 @@ use crate::env::Ran;
 use crate::typescript::{atomic, run};
 
 /// A project with a workflow `flow`.
-fn project(text: &str) -> Project {
-    let project = Project::new();
+pub(crate) fn project(text: &str) -> Project {
+    let project = Project::scripted("[[turn]]\ndo = [{ say = \"Answered.\" }]\n");
     project.write(".atomic/workflows/flow.ts", text);
     project
 }
 
 /// A plain async workflow with this body.
-fn script(body: &str) -> String {
+pub(crate) fn script(body: &str) -> String {
     format!(
         "import {{ defineWorkflow }} from \"atomic/workflows\";\n\
          export default defineWorkflow({{ name: \"flow\" }}).run(async (ctx: any) => {{\n{body}\n}});\n"
@@ -22,7 +22,7 @@ fn script(body: &str) -> String {
 }
 
 /// A graph of these nodes, one after the other.
-fn graph(nodes: &str) -> String {
+pub(crate) fn graph(nodes: &str) -> String {
     format!(
         "import * as sdk from \"atomic/workflows\";\n\
          const {{ graph, toolNode, agentNode, parallelNode, eachNode }} = sdk as any;\n\
@@ -31,7 +31,7 @@ fn graph(nodes: &str) -> String {
 }
 
 /// Runs a workflow that is to fail with something that says all of this.
-fn fails(text: &str, signs: &[&str]) -> (Project, Ran) {
+pub(crate) fn fails(text: &str, signs: &[&str]) -> (Project, Ran) {
     let project = project(text);
     let ended = run(&project, "flow", &["--trust"]);
     assert_eq!(ended.code, Some(1), "{text}\n{ended:?}");
@@ -41,7 +41,7 @@ fn fails(text: &str, signs: &[&str]) -> (Project, Ran) {
     (project, ended)
 }
 
-fn succeeds(text: &str) -> Project {
+pub(crate) fn succeeds(text: &str) -> Project {
     let project = project(text);
     let ended = run(&project, "flow", &["--trust"]);
     assert_eq!(ended.code, Some(0), "{text}\n{ended:?}");

@@ -48,6 +48,9 @@ pub struct Issued {
     /// A hash of what it is called with.
     #[serde(default)]
     pub hash: String,
+    /// Where it is written, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
 }
 
 /// What a script's function returns.
@@ -63,6 +66,9 @@ struct Advanced {
     done: Option<Done>,
     #[serde(default)]
     failed: Option<StepError>,
+    /// The keys of the calls whose failures are what it failed of.
+    #[serde(default)]
+    cause: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -97,6 +103,21 @@ pub(super) struct Scripting {
     bodies: BTreeMap<String, String>,
     /// Whether the script itself has failed, and not something around it.
     broken: bool,
+    /// The calls whose failures ended it.
+    #[serde(default)]
+    cause: Vec<String>,
+    /// What was returned to calls that it has not made any more since it got another chance, but
+    /// may make again.
+    #[serde(default)]
+    known: BTreeMap<String, Known>,
+}
+
+/// A call that has returned, and what.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Known {
+    #[serde(flatten)]
+    issued: Issued,
+    delivery: Arc<Value>,
 }
 
 impl Scripting {
@@ -128,20 +149,70 @@ impl Scripting {
     /// Where the history is cut when a script gets another chance. `told` is what it was being
     /// told when it failed.
     ///
-    /// One that failed itself goes back to the last failure it was told of. Without one it is only
-    /// asked again what it said last.
+    /// One that failed of the failure of a call goes back to where it was told of that. Otherwise
+    /// it is only asked again what it said last: failures that it has dealt with stay dealt with,
+    /// and what it did afterwards stays done.
     fn cut(&self, told: Option<&Option<Arc<Value>>>) -> usize {
         let all = self.history.len();
-        let is_failure = |evaluation: &Evaluation| told_failure(evaluation.delivery.as_deref());
         let last_said = if told.is_some() { all } else { all.saturating_sub(1) };
         if !self.broken {
             let ended = self.history.last().is_some_and(|last| last.ended);
             return if ended { last_said } else { all };
         }
-        if told.is_some_and(|told| told_failure(told.as_deref())) {
-            return all;
+        let is_cause = |evaluation: &Evaluation| {
+            let delivery = evaluation.delivery.as_deref();
+            told_failure(delivery) && delivery.is_some_and(|told| self.is_cause(key_of(told)))
+        };
+        let failure = self.history.iter().rposition(is_cause);
+        failure.unwrap_or_else(|| self.before_it_stopped_calls(last_said))
+    }
+
+    /// Remembers what was returned to calls that are dropped, unless they were made because of the
+    /// failure that is tried again: then they may have to be made again.
+    fn remember(&mut self, dropped: &[Evaluation], later: &[Arc<Value>]) {
+        let mut because: BTreeSet<&str> = BTreeSet::new();
+        let mut made: BTreeMap<&str, &Issued> = BTreeMap::new();
+        for (number, evaluation) in dropped.iter().enumerate() {
+            let told = evaluation.delivery.as_deref().map_or("", key_of);
+            let keys = evaluation.calls.iter().map(|call| call.key.as_str());
+            if number == 0 || because.contains(told) {
+                because.extend(keys);
+            } else {
+                made.extend(keys.zip(&evaluation.calls));
+            }
         }
-        self.history.iter().rposition(is_failure).unwrap_or(last_said)
+        for delivery in later.iter().filter(|told| told.get("value").is_some()) {
+            if let Some(issued) = made.get(key_of(delivery)).copied().cloned() {
+                let delivery = Arc::clone(delivery);
+                self.known.insert(issued.key.clone(), Known { issued, delivery });
+            }
+        }
+    }
+
+    /// What was returned to the same call before.
+    fn recall(&mut self, call: &Issued) -> Option<Arc<Value>> {
+        let Known { issued, delivery } = self.known.remove(&call.key)?;
+        (issued.kind == call.kind && issued.hash == call.hash).then_some(delivery)
+    }
+
+    fn is_cause(&self, key: &str) -> bool {
+        self.cause.iter().any(|cause| cause == key)
+    }
+
+    /// The end of a script that first stopped its calls began where it stopped them; unless it has
+    /// called something since, which would be lost.
+    fn before_it_stopped_calls(&self, mut place: usize) -> usize {
+        while let Some(told) = self.history.get(place).and_then(|said| said.delivery.as_deref())
+            && told.get("cancelled").is_some()
+        {
+            let stops = |said: &Evaluation| said.cancel.iter().any(|key| key == key_of(told));
+            let Some(stopped) = self.history[..place].iter().rposition(stops) else { break };
+            if self.history[stopped..place].iter().any(|said| !said.calls.is_empty()) {
+                break;
+            }
+            place = stopped;
+        }
+        place
     }
 }
 
@@ -229,7 +300,7 @@ impl Machine {
         });
         let said = said.and_then(|said| self.judge_script(place, &said).map(|()| said));
         let Some(region) = self.region_mut(place) else { return };
-        let Advanced { at, calls, cancel, done, failed } = match said {
+        let Advanced { at, calls, cancel, done, failed, cause } = match said {
             Ok(said) => said,
             Err(error) => {
                 // Asked again when the run is revived.
@@ -245,6 +316,7 @@ impl Machine {
         region.script.history.push(evaluation);
         if let Some(error) = failed {
             region.script.broken = true;
+            region.script.cause = cause;
             return self.stop_region(place, Ending::Fail(error));
         }
         if let Some(done) = done {
@@ -315,6 +387,10 @@ impl Machine {
         let Some(region) = self.region_mut(place) else { return };
         let Call { issued, body, call, input } = call;
         region.script.bodies.insert(issued.key.clone(), body);
+        if let Some(delivery) = region.script.recall(&issued) {
+            region.script.waiting.push_back(delivery);
+            return;
+        }
         let mut state = State::over(&region.state);
         let input = input.into_iter().map(|(key, value)| (key, Arc::new(value)));
         state.keys.extend(input);
@@ -330,16 +406,19 @@ impl Machine {
         self.stop_frame(child);
     }
 
-    /// Gives a script another chance. What it was told up to the last failure stays told; what had
-    /// ended since is told again, unless it was only called because of what is dropped.
+    /// Gives a script another chance. What it was told up to the failure that ended it stays told;
+    /// what had ended since is told again, when it is called again if it was called later.
     pub(super) fn revive_script(&mut self, place: Place, mut region: Box<Region>) {
         let script = &mut region.script;
         let told =
             if let Some(Wait::Advance(told)) = region.wait.take() { Some(told) } else { None };
         let dropped = script.history.split_off(script.cut(told.as_ref()));
         script.broken = false;
-        let later = dropped.into_iter().filter_map(|evaluation| evaluation.delivery);
+        script.cause.clear();
+        let later = dropped.iter().filter_map(|evaluation| evaluation.delivery.clone());
         let later = later.chain(told.flatten()).chain(std::mem::take(&mut script.waiting));
+        let later: Vec<Arc<Value>> = later.collect();
+        script.remember(&dropped, &later);
         let calls = script.history.iter().flat_map(|evaluation| &evaluation.calls);
         let begun: BTreeSet<String> = calls.map(|call| call.key.clone()).collect();
         let stopped: BTreeSet<&String> = script.history.iter().flat_map(|e| &e.cancel).collect();
@@ -350,7 +429,7 @@ impl Machine {
             let is_over = !told_failure(Some(told)) && (!is_stopped || stopped.contains(&key));
             is_over && begun.contains(&key)
         };
-        script.waiting = later.filter(stays).collect();
+        script.waiting = later.into_iter().filter(stays).collect();
         let heard = script.history.iter().filter_map(|evaluation| evaluation.delivery.as_ref());
         let settled = heard.chain(&script.waiting).map(|told| key_of(told).to_owned()).collect();
         script.cancelled.clear();

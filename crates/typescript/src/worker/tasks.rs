@@ -222,7 +222,7 @@ impl<'js> Engine<'js> {
         *self.desk.resumed.borrow_mut() = self.desk.place(&stack);
         let (outcome, unhandled) = self.run(scope, |engine| match result {
             Ok(value) => engine.settle(request, value),
-            Err(error) => engine.reject(request, "HostError", &error.code, &error.message),
+            Err(error) => engine.reject(request, "HostError", (&error.code, &error.message), None),
         });
         let unhandled = unhandled.or(outcome.err());
         self.after(scope, unhandled);
@@ -246,10 +246,18 @@ impl<'js> Engine<'js> {
         settled.map_err(|error| self.trouble(error))
     }
 
-    fn reject(&self, number: u64, name: &str, code: &str, message: &str) -> Result<(), Trouble> {
+    fn reject(
+        &self,
+        number: u64,
+        name: &str,
+        (code, message): (&str, &str),
+        call: Option<&str>,
+    ) -> Result<(), Trouble> {
         let fail = self.boot.function("fail");
-        let failed: rquickjs::Result<()> =
-            fail.and_then(|fail| fail.call((number as f64, name, code, message)));
+        let failed: rquickjs::Result<()> = fail.and_then(|fail| match call {
+            Some(call) => fail.call((number as f64, name, code, message, call)),
+            None => fail.call((number as f64, name, code, message)),
+        });
         failed.map_err(|error| self.trouble(error))
     }
 
@@ -283,15 +291,16 @@ impl<'js> Engine<'js> {
             return refused(format!("the script does not wait for `{}`", delivery.key));
         };
         *self.desk.resumed.borrow_mut() = place;
+        let key = Some(delivery.key.as_str());
         let (result, unhandled) = self.run(Scope::Script(id), |engine| {
             match &delivery.outcome {
                 Outcome::Value(value) => engine.settle(number, value),
                 Outcome::Failed { code, message } => {
-                    engine.reject(number, "CallError", code, message)
+                    engine.reject(number, "CallError", (code, message), key)
                 }
                 Outcome::Cancelled => {
                     let message = format!("`{}` was cancelled", delivery.key);
-                    engine.reject(number, "CancelledError", "cancelled", &message)
+                    engine.reject(number, "CancelledError", ("cancelled", &message), key)
                 }
             }
             .map(|()| None)

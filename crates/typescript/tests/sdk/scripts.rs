@@ -154,6 +154,36 @@ fn any_waits_for_a_success_and_all_for_no_failure() {
 }
 
 #[test]
+fn an_error_says_of_which_calls_it_is() {
+    let table = [
+        ("await ctx.shell('a');", vec!["shell:1"]),
+        ("try { await ctx.shell('a'); } finally { ctx.log('x'); }", vec!["shell:1"]),
+        ("try { await ctx.shell('a'); } catch (e) { throw e; }", vec!["shell:1"]),
+        (
+            "try { await ctx.shell('a'); } catch (e) { throw new Error('x', { cause: new Error('y', { cause: e }) }); }",
+            vec!["shell:1"],
+        ),
+        ("await ctx.parallel([(c) => c.shell('a')], { strategy: 'any' });", vec!["p1.0/shell:1"]),
+        ("await ctx.map([1], (_, c) => c.shell('a'));", vec!["m1.0/shell:1"]),
+        ("await Promise.any([ctx.shell('a'), Promise.reject(1)]);", vec!["shell:1"]),
+        // These are the file's own.
+        ("try { await ctx.shell('a'); } catch (e) { throw new Error(e.message); }", vec![]),
+        (
+            "try { await ctx.shell('a'); } catch { const e = new Error('x'); e.cause = e; throw e; }",
+            vec![],
+        ),
+    ];
+    for (body, expected) in table {
+        let mut run = begin(body);
+        let key = run.keys()[0].to_owned();
+        run.fails(&key);
+        let Progress::Threw(trouble) = &run.turn.progress else { panic!("{:?}", run.turn) };
+        let calls: Vec<&str> = trouble.calls.iter().map(AsRef::as_ref).collect();
+        assert_eq!(calls, expected, "{body}");
+    }
+}
+
+#[test]
 fn a_limit_is_kept() {
     let mut run =
         begin("return ctx.map([1, 2, 3], (n, c) => c.agent('x', String(n)), { limit: 2 });");

@@ -120,7 +120,12 @@ impl Scripts {
                 let patch = if output.is_null() { json!({}) } else { json!({ "result": output }) };
                 said["done"] = json!({ "output": output, "patch": patch });
             }
-            Progress::Threw(trouble) => said["failed"] = json!(failure(*trouble)),
+            Progress::Threw(trouble) => {
+                if !trouble.calls.is_empty() {
+                    said["cause"] = json!(trouble.calls);
+                }
+                said["failed"] = json!(failure(*trouble));
+            }
         }
         Ok(said)
     }
