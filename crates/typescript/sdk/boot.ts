@@ -19,6 +19,7 @@ declare const __raw: {
   endTimer(id: number): void;
   finished(id: number): void;
   now(): number;
+  origin(): number;
   random(): number;
 };
 
@@ -262,8 +263,10 @@ const SeenDate: any = new Proxy(RealDate, {
 RealDate.now = () => raw.now();
 RealDate.prototype.constructor = SeenDate;
 g.Date = SeenDate;
-const started = raw.now();
-g.performance = Object.freeze({ timeOrigin: started, now: () => raw.now() - started });
+g.performance = Object.freeze({
+  get timeOrigin() { return raw.origin(); },
+  now: () => raw.now() - raw.origin(),
+});
 Math.random = () => raw.random();
 
 const bytes = (count: number) => Array.from({ length: count }, () => Math.floor(raw.random() * 256));

@@ -70,6 +70,13 @@ pub(super) struct Desk {
     log: Option<Log>,
     loading: World,
     dice: RefCell<Dice>,
+    made_at: i64,
+}
+
+/// Milliseconds since 1970.
+fn real_time() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Time and chance while the file is loaded.
@@ -107,6 +114,7 @@ impl Desk {
             log: options.log.clone(),
             loading: World { now: options.now, dice: RefCell::new(Dice::new(options.seed)) },
             dice: RefCell::new(Dice::unpredictable()),
+            made_at: real_time(),
         }
     }
 
@@ -307,10 +315,17 @@ impl Desk {
             Scope::Loading => self.loading.now,
             Scope::Idle | Scope::Call | Scope::Perform(_) => None,
         };
-        given.unwrap_or_else(|| {
-            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-        })
+        given.unwrap_or_else(real_time)
+    }
+
+    /// The time that what runs counts from.
+    pub(super) fn origin(&self) -> i64 {
+        let given = match self.scope.get() {
+            Scope::Script(id) => self.scripts.borrow().get(&id).map(|notes| notes.began),
+            Scope::Loading => self.loading.now,
+            Scope::Idle | Scope::Call | Scope::Perform(_) => None,
+        };
+        given.unwrap_or(self.made_at)
     }
 
     /// A random number, as what runs sees it.

@@ -76,6 +76,8 @@ pub enum Outcome {
 /// What a script has said since it was last asked, and the world as it sees it.
 pub(super) struct Notes {
     pub(super) now: i64,
+    /// What time it was when it began.
+    pub(super) began: i64,
     pub(super) dice: Dice,
     /// The calls that nothing was delivered for: the numbers of their promises, and where they
     /// are written.
@@ -95,6 +97,7 @@ impl Notes {
     pub(super) fn new(seed: u64, now: i64) -> Self {
         Self {
             now,
+            began: now,
             dice: Dice::new(seed),
             open: BTreeMap::new(),
             used: BTreeSet::new(),

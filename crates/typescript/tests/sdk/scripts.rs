@@ -131,6 +131,16 @@ fn a_branch_that_is_stopped_starts_nothing_more() {
     run.ends("p1.1/agent:1", json!("won")).deliver("p1.0/agent:1", Outcome::Cancelled);
     assert_eq!(run.keys(), Vec::<&str>::new());
     assert_eq!(run.returned(), &json!("won"));
+    // Nor through branches of its own.
+    for more in
+        ["c.parallel([(d) => d.agent('x', '2')])", "c.map([1], (_, d) => d.agent('x', '2'))"]
+    {
+        let mut run = begin(&format!(
+            "const won = await ctx.parallel([async (c) => {{ try {{ await c.agent('x', '1'); }} catch {{ await {more}; }} }}, (c) => c.agent('y', '3')], {{ strategy: 'race' }}); await ctx.agent('z', '4'); return won;"
+        ));
+        run.ends("p1.1/agent:1", json!("won")).deliver("p1.0/agent:1", Outcome::Cancelled);
+        assert_eq!(run.keys(), ["agent:1"], "{more}");
+    }
 }
 
 #[test]
