@@ -162,6 +162,7 @@ impl Run {
             state,
             origin: Origin {
                 forked_from: None,
+                root: None,
                 source: workflow.source.clone(),
                 state_version: workflow.state_shape.version,
             },

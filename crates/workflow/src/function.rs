@@ -112,6 +112,10 @@ pub struct ScriptCall<'a> {
     pub step: &'a StepId,
     /// The state as its node sees it.
     pub state: &'a Arc<State>,
+    /// The session's id.
+    pub session: &'a str,
+    /// The id that chance starts from: the session's, or that of the one it was first forked from.
+    pub root: &'a str,
     /// Where the session's files are.
     pub paths: &'a Paths,
     /// Everything it was told before, and what it called then.

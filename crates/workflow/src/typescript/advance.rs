@@ -216,16 +216,16 @@ fn base(call: &ScriptCall<'_>) -> Arg {
     let folder = call.paths.progress.parent().map(|folder| folder.display().to_string());
     Arg::Object(vec![
         ("prompt".to_owned(), Arg::Value(known("prompt"))),
-        ("sessionId".to_owned(), Arg::Value(known("executionId"))),
+        ("sessionId".to_owned(), value(call.session.into())),
         ("sessionDir".to_owned(), value(folder.into())),
         ("state".to_owned(), state(call.state)),
     ])
 }
 
-/// The same chance each time this visit of this session is run again.
+/// The same chance each time this visit of this session is run again, whatever becomes of its
+/// state.
 fn seed(call: &ScriptCall<'_>) -> u64 {
-    let session = call.state.get("executionId").map(ToString::to_string).unwrap_or_default();
-    let digest = Sha256::digest(format!("{session}\n{}", call.step.as_str()));
+    let digest = Sha256::digest(format!("\"{}\"\n{}", call.root, call.step.as_str()));
     digest.iter().take(8).fold(0, |seed, byte| seed << 8 | u64::from(*byte))
 }
 
