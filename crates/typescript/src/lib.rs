@@ -28,6 +28,6 @@ pub use tree::metadata::{Form, Metadata, metadata};
 pub use tree::places::{Anchor, Located, Step, locate};
 pub use trouble::{Frame, Trouble, TroubleKind};
 pub use worker::{
-    Arg, Delivery, Limits, Loaded, Log, Options, Outcome, Performance, Progress, Script,
+    Arg, Delivery, Limits, Loaded, Log, OpenCall, Options, Outcome, Performance, Progress, Script,
     ScriptCall, Turn, Worker,
 };

@@ -53,6 +53,7 @@ mod terminal;
 mod turn;
 mod typescript;
 mod typescript_errors;
+mod typescript_forgotten;
 mod typescript_mended;
 mod typescript_resumed;
 mod typescript_trust;

@@ -21,6 +21,9 @@ const MOST_FOUND: usize = 10_000;
 /// How long an answer from the network may take when nobody says otherwise.
 const FETCH_LIMIT: Duration = Duration::from_secs(60);
 
+/// How long a request to the disk that is under way is waited for when its step is over.
+const STOPPING: Duration = Duration::from_secs(1);
+
 /// The variables that may be read when nobody says otherwise.
 const PLAIN_VARIABLES: [&str; 10] =
     ["HOME", "USER", "LANG", "TERM", "PATH", "CI", "TZ", "SHELL", "PWD", "TMPDIR"];
@@ -186,15 +189,25 @@ impl Reach {
             | Asked::Glob(_)
             | Asked::Env(_)) => {
                 let reach = self.clone();
-                let work = tokio::task::spawn_blocking(move || reach.quick(quick));
-                // A disk that does not answer keeps its thread, but not the step.
+                let mut work = tokio::task::spawn_blocking(move || reach.quick(quick));
                 let done = tokio::select! {
                     biased;
-                    done = work => done,
-                    () = cancel => Ok(Err("it was stopped".to_owned())),
+                    done = &mut work => Some(done),
+                    () = cancel => {
+                        // What has not begun never will; what has begun is done, as a rule.
+                        work.abort();
+                        tokio::time::timeout(STOPPING, work).await.ok()
+                    }
                 };
+                // A disk that does not answer keeps its thread, but not the step.
+                let stopped = || Err("it was stopped".to_owned());
                 let broken = || Err("it broke down inside atomic itself".to_owned());
-                done.unwrap_or_else(|_| broken()).map_err(Refusal::from)
+                let done = match done {
+                    None => stopped(),
+                    Some(Err(error)) if error.is_cancelled() => stopped(),
+                    Some(done) => done.unwrap_or_else(|_| broken()),
+                };
+                done.map_err(Refusal::from)
             }
         };
         let ok = match &result {

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::dice::Dice;
 use super::message::Message;
-use super::script::{Notes, ScriptCall};
+use super::script::{Notes, OpenCall, ScriptCall};
 use super::{Log, Options};
 use crate::bundle::Bundle;
 use crate::fault::Place;
@@ -38,6 +38,7 @@ pub(super) enum Scope {
 
 /// Something asked of the host.
 struct Request {
+    name: String,
     scope: Scope,
     /// Where it was made, as the engine says it.
     stack: String,
@@ -159,7 +160,8 @@ impl Desk {
             let _ = sender.send(Message::Answer { request, result });
         });
         let underway = host.request(name, args, answer);
-        let begun = Request { scope: self.scope.get(), stack, _underway: underway };
+        let (name, scope) = (name.to_owned(), self.scope.get());
+        let begun = Request { name, scope, stack, _underway: underway };
         self.requests.borrow_mut().insert(request, begun);
         request
     }
@@ -169,6 +171,13 @@ impl Desk {
         // Dropped when nothing is borrowed any more: it may be anybody's code.
         let ended = self.requests.borrow_mut().remove(&request);
         ended.map(|ended| (ended.scope, ended.stack))
+    }
+
+    /// The request that a step has made first of those that are under way, and where.
+    pub(super) fn under_way(&self, step: u64) -> Option<(String, Option<Place>)> {
+        let requests = self.requests.borrow();
+        let first = requests.values().find(|one| one.scope == Scope::Perform(step))?;
+        Some((first.name.clone(), self.place(&first.stack)))
     }
 
     /// Writes down what a script wants.
@@ -187,7 +196,9 @@ impl Desk {
             return Err(format!("the key `{}` is used by another call of this script", call.key));
         }
         let number = self.next();
-        notes.open.insert(call.key.clone(), (number, call.at.clone()));
+        let ScriptCall { key, kind, at, .. } = &call;
+        let open = OpenCall { key: key.clone(), kind: kind.clone(), at: at.clone() };
+        notes.open.insert(key.clone(), (number, open));
         notes.calls.push(call);
         Ok(number)
     }
@@ -198,6 +209,8 @@ impl Desk {
             && let Some(notes) = self.scripts.borrow_mut().get_mut(&id)
         {
             let open = keys.into_iter().filter(|key| notes.open.contains_key(key));
+            let open: Vec<String> = open.collect();
+            notes.stopped.extend(open.iter().cloned());
             notes.cancelled.extend(open);
         }
     }

@@ -25,7 +25,7 @@ use crate::host::Host;
 use crate::trouble::{Trouble, TroubleKind};
 use message::{Done, Message, Reply};
 
-pub use script::{Delivery, Outcome, Progress, ScriptCall, Turn};
+pub use script::{Delivery, OpenCall, Outcome, Progress, ScriptCall, Turn};
 
 /// What one file may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

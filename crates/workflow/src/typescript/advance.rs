@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use atomic_event::{StepError, StepId};
 use atomic_graph::{Evaluation, Issued, code};
 use atomic_typescript::{
-    Arg, Delivery, Outcome, Progress, Script, ScriptCall as Made, TroubleKind, Turn, Worker,
+    Arg, Delivery, OpenCall, Outcome, Place, Progress, Script, ScriptCall as Made, TroubleKind,
+    Turn, Worker,
 };
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -102,21 +103,12 @@ impl Scripts {
         let mut said = json!({ "at": now, "calls": calls, "cancel": turn.cancelled, "logs": logs });
         match turn.progress {
             Progress::Waiting | Progress::Stuck => {}
-            // They would not be made, and nobody would ever know.
-            Progress::Returned(_) if !turn.calls.is_empty() => {
-                let made: Vec<String> = turn
-                    .calls
-                    .iter()
-                    .map(|made| format!("`{}`{}", made.key, place(made)))
-                    .collect();
-                let message = format!(
-                    "the function has returned before {} could be made; await what it calls",
-                    made.join(", ")
-                );
-                said["calls"] = json!([]);
-                said["failed"] = json!(StepError::new(code::FUNCTION, message));
-            }
             Progress::Returned(output) => {
+                if let Some(error) = forgotten(&turn.open, &turn.calls) {
+                    said["calls"] = json!([]);
+                    said["failed"] = json!(error);
+                    return Ok(said);
+                }
                 let patch = if output.is_null() { json!({}) } else { json!({ "result": output }) };
                 said["done"] = json!({ "output": output, "patch": patch });
             }
@@ -209,6 +201,21 @@ impl Advance for Scripts {
     }
 }
 
+/// What a function has left behind that returns: it would be cut off, or not even be made, and
+/// nobody would ever know. Whoever only sleeps may have been in a race, and misses nothing.
+fn forgotten(open: &[OpenCall], made: &[Made]) -> Option<StepError> {
+    let is_new = |call: &OpenCall| made.iter().any(|made| made.key == call.key);
+    let left = open.iter().filter(|call| call.kind != "sleep" || is_new(call));
+    let left: Vec<String> =
+        left.map(|call| format!("`{}`{}", call.key, placed(call.at.as_ref()))).collect();
+    let message = format!(
+        "the function has returned before {} had ended; await what it calls, and let calls race \
+         in ctx.parallel(…, {{ strategy: \"race\" }}), which stops those that have lost",
+        left.join(", ")
+    );
+    (!left.is_empty()).then(|| StepError::new(code::FUNCTION, message))
+}
+
 /// What the function is given when it begins.
 fn base(call: &ScriptCall<'_>) -> Arg {
     let value = |value: Value| Arg::Value(Arc::new(value));
@@ -274,7 +281,11 @@ fn diverged(before: &str, now: Option<&Made>) -> StepError {
 
 /// Where a call is written.
 fn place(made: &Made) -> String {
-    let Some(at) = &made.at else { return String::new() };
+    placed(made.at.as_ref())
+}
+
+fn placed(at: Option<&Place>) -> String {
+    let Some(at) = at else { return String::new() };
     format!(" ({}:{}:{})", shown(&at.file).display(), at.line, at.column)
 }
 
