@@ -90,10 +90,16 @@ pub trait Advance: Send + Sync {
     /// disk, so it must not act; what it returns is recorded, and it is not asked the same twice,
     /// unless the run was cut off before that.
     ///
-    /// The value is `{calls: [{key, body, kind, hash, call, input?}], cancel: [key], logs:
+    /// The value is `{calls: [{key, body, kind, hash, call, at?, input?}], cancel: [key], logs:
     /// [{level, text}], done: {output, patch?}, failed: {code, message, detail?}, cause:
     /// [key]}`, all of them optional; `cause` are the calls whose failures it failed of.
     fn advance(&self, call: &ScriptCall<'_>) -> Result<Value, StepError>;
+
+    /// Whether a script that was begun with another version of the function can go on with this
+    /// one. Nothing is delivered.
+    fn check(&self, _call: &ScriptCall<'_>) -> Result<(), StepError> {
+        Ok(())
+    }
 }
 
 impl<F> Advance for F

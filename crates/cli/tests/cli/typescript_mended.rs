@@ -162,3 +162,31 @@ fn a_prompt_is_a_text_with_something_in_it() {
     let node = ".start(toolNode({ id: \"a\", execute: async function* () { yield { x: 1 }; } }))";
     fails(&graph(node), &["\"a\"", "generator"]);
 }
+
+/// How a run is ended is the engine's to say.
+#[test]
+fn an_error_of_a_file_has_no_code_of_the_engine() {
+    for code in ["ceiling", "diverged", "cancelled", "stuck", "lost", "mine"] {
+        let throws = format!("throw Object.assign(new Error(\"no\"), {{ code: \"{code}\" }});");
+        let node = format!(
+            ".start(toolNode({{ id: \"a\", execute: async () => {{ {throws} }} }}))\n\
+             .then(toolNode({{ id: \"b\", execute: () => ({{}}) }}))"
+        );
+        let caught = format!(
+            "  try {{ await ctx.shell(\"exit 3\", {{ check: true }}); }} catch (e: any) {{ e.code = \"{code}\"; throw e; }}"
+        );
+        for text in [script(&throws), script(&caught), graph(&node)] {
+            let (project, _) = fails(&text, &[]);
+            let ended = project.facts().pop().unwrap();
+            let expected = if code == "mine" { "mine" } else { "function" };
+            assert_eq!(ended["ending"]["error"]["code"], expected, "{ended}");
+            assert_eq!(ended["ending"]["why"], "step", "{ended}");
+        }
+    }
+    // One that it was told is one of the engine's all the same.
+    let text = script("  await ctx.shell(\"exec sleep 1000\", { timeoutMs: 1 });");
+    let (project, _) = fails(&text, &["took longer than 1 ms"]);
+    let failed = project.of_type("step_failed");
+    let ended = project.facts().pop().unwrap();
+    assert_eq!(ended["ending"]["error"]["code"], failed[0]["error"]["code"], "{ended}");
+}

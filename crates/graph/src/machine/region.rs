@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::advance::goes_round;
 use super::fan::Fan;
 use super::frame::{Failed, Frame, Parent, VisitState, Was};
-use super::script::Scripting;
+use super::history::Scripting;
 use super::{Effect, FrameId, Machine, Place};
 use crate::state::Changes;
 use crate::{

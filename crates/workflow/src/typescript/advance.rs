@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use atomic_event::{StepError, StepId};
 use atomic_graph::{Evaluation, Issued, code};
 use atomic_typescript::{
-    Arg, Delivery, OpenCall, Outcome, Place, Progress, Script, ScriptCall as Made, TroubleKind,
-    Turn, Worker,
+    Arg, Delivery, OpenCall, Outcome, Place, Progress, Script, ScriptCall as Made, Trouble,
+    TroubleKind, Turn, Worker,
 };
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -17,9 +17,6 @@ use sha2::{Digest as _, Sha256};
 use super::authored::shown;
 use super::functions::{failure, state};
 use crate::{Advance, ScriptCall};
-
-/// The code of the failure that a function does not do again what it did before.
-const DIVERGED: &str = "diverged";
 
 /// The function of a file, wherever it is being run.
 pub(super) struct Scripts {
@@ -58,11 +55,8 @@ impl Scripts {
             let Some(delivery) = &told.delivery else { continue };
             let turn = live.script.deliver(read(delivery)?, told.at).map_err(|trouble| {
                 let told = key_of(delivery);
-                let message = format!(
-                    "the function does not do again what it did before: it does not wait for \
-                     `{told}`, which has ended then"
-                );
-                StepError::new(DIVERGED, message).with_detail(trouble.to_string())
+                let what = format!("it does not wait for `{told}`, which has ended then");
+                diverged(&what).with_detail(trouble.to_string())
             })?;
             live.told += 1;
             self.compare(told, &turn)?;
@@ -74,23 +68,25 @@ impl Scripts {
     fn compare(&self, before: &Evaluation, turn: &Turn) -> Result<(), StepError> {
         let mut now = turn.calls.iter();
         for issued in &before.calls {
-            match now.next() {
-                Some(made) if is_same(issued, made) => {}
-                Some(made) => return Err(diverged(&told(issued), Some(made))),
-                None => return Err(diverged(&told(issued), None)),
-            }
+            let then = format!("`{}`{}", issued.key, parenthesised(issued.at.as_deref()));
+            let now = match now.next() {
+                Some(made) if is_same(issued, made) => continue,
+                Some(made) if made.key == issued.key => {
+                    format!("the same with other arguments{}", place(made))
+                }
+                Some(made) => format!("`{}`{}", made.key, place(made)),
+                None => "nothing".to_owned(),
+            };
+            return Err(diverged(&format!("then it called {then}, now {now}")));
         }
-        match now.next() {
-            Some(made) if before.ended => {
-                Err(diverged("nothing more, because it had ended", Some(made)))
-            }
-            Some(made) => Err(diverged("nothing more", Some(made))),
-            None => Ok(()),
-        }
+        let Some(made) = now.next() else { return Ok(()) };
+        let ended = if before.ended { ", because it had ended" } else { "" };
+        let now = format!("`{}`{}", made.key, place(made));
+        Err(diverged(&format!("then it called nothing more{ended}, now {now}")))
     }
 
     /// What a turn means to the machine.
-    fn said(&self, turn: Turn, now: i64) -> Result<Value, StepError> {
+    fn said(&self, turn: Turn, call: &ScriptCall<'_>) -> Result<Value, StepError> {
         let mut calls = vec![];
         for made in &turn.calls {
             calls.push(self.call(made)?);
@@ -100,7 +96,8 @@ impl Scripts {
             .into_iter()
             .map(|(level, text)| json!({ "level": level, "text": text }))
             .collect();
-        let mut said = json!({ "at": now, "calls": calls, "cancel": turn.cancelled, "logs": logs });
+        let mut said =
+            json!({ "at": call.now, "calls": calls, "cancel": turn.cancelled, "logs": logs });
         match turn.progress {
             Progress::Waiting | Progress::Stuck => {}
             Progress::Returned(output) => {
@@ -116,7 +113,10 @@ impl Scripts {
                 if !trouble.calls.is_empty() {
                     said["cause"] = json!(trouble.calls);
                 }
-                said["failed"] = json!(failure(*trouble));
+                let heard = heard_code(call, &trouble);
+                let mut error = failure(*trouble);
+                error.code = heard.unwrap_or(error.code);
+                said["failed"] = json!(error);
             }
         }
         Ok(said)
@@ -143,6 +143,9 @@ impl Scripts {
             "hash": hash(&made.args),
             "call": fields,
         });
+        if let Some(at) = &made.at {
+            call["at"] = written(at).into();
+        }
         if let Some(input) = input {
             call["input"] = input;
         }
@@ -164,6 +167,13 @@ impl Scripts {
 }
 
 impl Advance for Scripts {
+    fn check(&self, call: &ScriptCall<'_>) -> Result<(), StepError> {
+        if call.history.is_empty() {
+            return Ok(());
+        }
+        self.begin(call).map(drop)
+    }
+
     fn advance(&self, call: &ScriptCall<'_>) -> Result<Value, StepError> {
         let mut all = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         let there = all.remove(call.step).filter(|live| {
@@ -193,7 +203,7 @@ impl Advance for Scripts {
             }
         };
         let is_over = matches!(turn.progress, Progress::Returned(_) | Progress::Threw(_));
-        let said = self.said(turn, call.now);
+        let said = self.said(turn, call);
         if !is_over && said.is_ok() {
             all.insert(call.step.clone(), live);
         }
@@ -214,6 +224,18 @@ fn forgotten(open: &[OpenCall], made: &[Made]) -> Option<StepError> {
         left.join(", ")
     );
     (!left.is_empty()).then(|| StepError::new(code::FUNCTION, message))
+}
+
+/// The code of an error, where it is the one that the function was told with the failure of a call
+/// and has not dealt with.
+fn heard_code(call: &ScriptCall<'_>, trouble: &Trouble) -> Option<String> {
+    let code = trouble.code.as_deref()?;
+    let before = call.history.iter().filter_map(|told| told.delivery.as_ref());
+    let is_it = |told: &&Arc<Value>| {
+        let is_cause = trouble.calls.iter().any(|key| **key == *key_of(told));
+        is_cause && told.pointer("/error/code").and_then(Value::as_str) == Some(code)
+    };
+    before.chain(call.delivery).find(is_it).map(|_| code.to_owned())
 }
 
 /// What the function is given when it begins.
@@ -261,22 +283,13 @@ fn is_same(before: &Issued, now: &Made) -> bool {
     before.key == now.key && before.kind == now.kind && before.hash == hash(&now.args)
 }
 
-fn told(issued: &Issued) -> String {
-    format!("`{}`", issued.key)
-}
-
-fn diverged(before: &str, now: Option<&Made>) -> StepError {
-    let now = match now {
-        None => "nothing".to_owned(),
-        Some(made) if format!("`{}`", made.key) == before => {
-            format!("the same with other arguments{}", place(made))
-        }
-        Some(made) => format!("`{}`{}", made.key, place(made)),
-    };
+/// The failure that a function does not do again what it did before.
+fn diverged(what: &str) -> StepError {
     let message = format!(
-        "the function does not do again what it did before: then it called {before}, now {now}"
+        "the function does not do again what it did before: {what}; let it make the calls it made \
+         then, with a `key` for those whose number has changed, and use `atomic resume --upgrade`"
     );
-    StepError::new(DIVERGED, message)
+    StepError::new(code::DIVERGED, message)
 }
 
 /// Where a call is written.
@@ -285,8 +298,15 @@ fn place(made: &Made) -> String {
 }
 
 fn placed(at: Option<&Place>) -> String {
-    let Some(at) = at else { return String::new() };
-    format!(" ({}:{}:{})", shown(&at.file).display(), at.line, at.column)
+    parenthesised(at.map(written).as_deref())
+}
+
+fn parenthesised(place: Option<&str>) -> String {
+    place.map(|place| format!(" ({place})")).unwrap_or_default()
+}
+
+fn written(at: &Place) -> String {
+    format!("{}:{}:{}", shown(&at.file).display(), at.line, at.column)
 }
 
 /// A hash of a value that does not depend on the order of keys.
