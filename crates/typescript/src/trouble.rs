@@ -59,10 +59,17 @@ pub struct Trouble {
     pub frame: Box<str>,
     /// What it was caused by.
     pub cause: Option<Box<Self>>,
+    /// What it is about.
+    pub about: Box<About>,
+}
+
+/// What trouble is about, besides a place.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct About {
+    /// The way to the part of a value, if it is about a value.
+    pub path: Vec<Step>,
     /// The keys of the calls of a script whose failures it is, or was made of.
-    pub calls: Box<[Box<str>]>,
-    /// The way to the part of a value that it is about, if it is about a value.
-    pub path: Box<[Step]>,
+    pub calls: Vec<String>,
 }
 
 impl Trouble {
@@ -76,8 +83,7 @@ impl Trouble {
             frames: Box::default(),
             frame: Box::default(),
             cause: None,
-            calls: Box::default(),
-            path: Box::default(),
+            about: Box::default(),
         }
     }
 
@@ -219,7 +225,7 @@ fn at_depth<'js>(ctx: &Ctx<'js>, bundle: &Bundle, value: &Value<'js>, depth: u8)
     }
     trouble.frames = all.into();
     if depth == 0 {
-        trouble.calls = failed_calls(value);
+        trouble.about.calls = failed_calls(value);
     }
     let _ = ctx.catch();
     trouble.frame = code_frame(bundle, &trouble);
@@ -274,8 +280,8 @@ const MOST_ERRORS: usize = 1000;
 
 /// The calls whose failures an error is: its own, or those of what it was made of. Causes may go
 /// round.
-fn failed_calls(value: &Value<'_>) -> Box<[Box<str>]> {
-    let mut calls = BTreeSet::<Box<str>>::new();
+fn failed_calls(value: &Value<'_>) -> Vec<String> {
+    let mut calls = BTreeSet::new();
     let mut left = VecDeque::from([value.clone()]);
     let mut seen = 0;
     while let Some(value) = left.pop_front().filter(|_| seen < MOST_ERRORS) {
@@ -283,7 +289,7 @@ fn failed_calls(value: &Value<'_>) -> Box<[Box<str>]> {
         let Some(error) = value.as_object() else { continue };
         let part = |key: &str| error.get::<_, Value<'_>>(key).ok();
         if let Some(own) = part("$call").as_ref().and_then(Value::as_string) {
-            calls.extend(convert::text(own).ok().map(Into::into));
+            calls.extend(convert::text(own).ok());
             continue;
         }
         left.extend(part("cause"));

@@ -391,7 +391,7 @@ impl<'js> Engine<'js> {
                 let mut trouble = Trouble::new(TroubleKind::Thrown, sentence.unwrap_or_default());
                 trouble.name = "TypeError".into();
                 trouble.code = code.map(Into::into);
-                trouble.path = path.into();
+                trouble.about.path = path;
                 Err(trouble)
             }
         }

@@ -188,8 +188,7 @@ fn an_error_says_of_which_calls_it_is() {
         let key = run.keys()[0].to_owned();
         run.fails(&key);
         let Progress::Threw(trouble) = &run.turn.progress else { panic!("{:?}", run.turn) };
-        let calls: Vec<&str> = trouble.calls.iter().map(AsRef::as_ref).collect();
-        assert_eq!(calls, expected, "{body}");
+        assert_eq!(trouble.about.calls, expected, "{body}");
     }
 }
 

@@ -110,8 +110,8 @@ impl Scripts {
                 said["done"] = json!({ "output": output, "patch": patch });
             }
             Progress::Threw(trouble) => {
-                if !trouble.calls.is_empty() {
-                    said["cause"] = json!(trouble.calls);
+                if !trouble.about.calls.is_empty() {
+                    said["cause"] = json!(trouble.about.calls);
                 }
                 let heard = heard_code(call, &trouble);
                 let mut error = failure(*trouble);
@@ -232,7 +232,7 @@ fn heard_code(call: &ScriptCall<'_>, trouble: &Trouble) -> Option<String> {
     let code = trouble.code.as_deref()?;
     let before = call.history.iter().filter_map(|told| told.delivery.as_ref());
     let is_it = |told: &&Arc<Value>| {
-        let is_cause = trouble.calls.iter().any(|key| **key == *key_of(told));
+        let is_cause = trouble.about.calls.iter().any(|key| key == key_of(told));
         is_cause && told.pointer("/error/code").and_then(Value::as_str) == Some(code)
     };
     before.chain(call.delivery).find(is_it).map(|_| code.to_owned())
