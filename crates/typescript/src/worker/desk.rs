@@ -70,8 +70,8 @@ pub(super) struct Desk {
     sender: Sender<Message>,
     log: Option<Log>,
     loading: World,
-    dice: RefCell<Dice>,
-    made_at: i64,
+    /// What steps and functions see of the real one: since when there is a worker, and its dice.
+    real: (i64, RefCell<Dice>),
 }
 
 /// Milliseconds since 1970.
@@ -114,8 +114,7 @@ impl Desk {
             sender,
             log: options.log.clone(),
             loading: World { now: options.now, dice: RefCell::new(Dice::new(options.seed)) },
-            dice: RefCell::new(Dice::unpredictable()),
-            made_at: real_time(),
+            real: (real_time(), RefCell::new(Dice::unpredictable())),
         }
     }
 
@@ -338,7 +337,7 @@ impl Desk {
             Scope::Loading => self.loading.now,
             Scope::Idle | Scope::Call | Scope::Perform(_) => None,
         };
-        given.unwrap_or(self.made_at)
+        given.unwrap_or(self.real.0)
     }
 
     /// A random number, as what runs sees it.
@@ -349,7 +348,7 @@ impl Desk {
                 scripts.get_mut(&id).map_or(0.0, |notes| notes.dice.roll())
             }
             Scope::Loading | Scope::Idle => self.loading.dice.borrow_mut().roll(),
-            Scope::Call | Scope::Perform(_) => self.dice.borrow_mut().roll(),
+            Scope::Call | Scope::Perform(_) => self.real.1.borrow_mut().roll(),
         }
     }
 
