@@ -254,6 +254,14 @@ pub struct Created {
     pub origin: Origin,
 }
 
+impl Created {
+    /// The session that this one goes back to: itself, unless it was forked.
+    pub fn root(&self) -> &SessionId {
+        let origin = &self.origin;
+        origin.root.as_ref().or(origin.forked_from.as_ref()).unwrap_or(&self.session)
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
@@ -265,6 +273,10 @@ pub struct Origin {
     /// The session this one was taken from, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<SessionId>,
+    /// The first of the sessions it goes back to, if it was taken from one: chance in its scripts
+    /// starts from that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<SessionId>,
     /// The file the workflow was read from, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,

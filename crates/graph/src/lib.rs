@@ -25,7 +25,7 @@ pub use graph::{
     Retry, Script, Strategy,
 };
 pub use id::{FunctionId, Key, NodeId, StepId};
-pub use machine::{Effect, Evaluation, Input, Issued, Machine, Misfit, Start};
+pub use machine::{Effect, Evaluation, Input, Issued, Machine, Misfit, OpenScript, Start};
 pub use outcome::{Goto, How, Patch, Signal, StepError, StepResult, code};
 pub use program::Program;
 pub use reduce::Reducer;

@@ -166,4 +166,25 @@ pub mod code {
     pub const STUCK: &str = "stuck";
     /// A script that is run again does not do what it did before.
     pub const DIVERGED: &str = "diverged";
+
+    /// Whether a code has a meaning here: then nobody else may give it to a failure of theirs.
+    pub fn is_known(code: &str) -> bool {
+        let known = [
+            CEILING,
+            LOST,
+            FAN,
+            NO_SUCH_NODE,
+            REDUCER,
+            TIMEOUT,
+            CANCELLED,
+            NO_ROUTE,
+            INPUT_SCHEMA,
+            OUTPUT_SCHEMA,
+            WRONG_VALUE,
+            FUNCTION,
+            STUCK,
+            DIVERGED,
+        ];
+        known.contains(&code)
+    }
 }

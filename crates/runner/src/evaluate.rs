@@ -57,6 +57,8 @@ impl Run {
         let advanced = advance.advance(&ScriptCall {
             step,
             state: &state,
+            session: self.created.session.as_str(),
+            root: self.created.root().as_str(),
             paths: &self.paths,
             history: self.machine.script_history(step).unwrap_or_default(),
             delivery: args.first(),

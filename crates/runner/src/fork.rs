@@ -258,6 +258,7 @@ fn renamed(created: &Created, session: &SessionId) -> Created {
             *value = Value::from(session.as_str());
         }
     }
+    created.origin.root = Some(created.root().clone());
     created.origin.forked_from = Some(std::mem::replace(&mut created.session, session.clone()));
     created
 }

@@ -18,11 +18,11 @@ use crate::certificate::Basis;
 use crate::front::Show;
 use crate::project::{Entry, progress_entry};
 use crate::record::{input_of, is_timed};
-use crate::run::{Matter, Run, RunError};
+use crate::run::{Matter, Run, RunError, paths_of};
 use crate::settings::Settings;
 use crate::stage::Stage;
 use crate::stream::{StreamMode, Streams};
-use crate::upgrade::Upgrade;
+use crate::upgrade::{UnderWay, Upgrade};
 
 /// How to take a session up again.
 #[derive(Clone, Debug, Default)]
@@ -74,8 +74,10 @@ impl Run {
         let program = crate::upgrade::compiled(&created.graph).map_err(RunError::Refused)?;
         let past = Past::read(&session, program, created, opened.snapshot, &opened.facts)?;
         let resumable = Self::resumable(past.book.status);
-        let upgrade = options.upgrade.filter(|_| resumable.is_ok());
-        let upgraded = upgrade.map(|Upgrade| past.upgrade(&workflow)).transpose()?;
+        let upgraded = match (options.upgrade, &resumable) {
+            (Some(Upgrade), Ok(revived)) => Some(past.upgrade(&workflow, &session, *revived)?),
+            _ => None,
+        };
         if upgraded.is_none() {
             workflow.graph = past.machine.program().graph().clone();
         }
@@ -264,11 +266,18 @@ impl Past {
     }
 
     /// What becomes of the session with its workflow as it is now.
-    fn upgrade(&self, workflow: &Workflow) -> Result<Box<Upgraded>, RunError> {
+    fn upgrade(
+        &self,
+        workflow: &Workflow,
+        session: &Session,
+        revived: bool,
+    ) -> Result<Box<Upgraded>, RunError> {
         crate::run::compile(workflow)?;
         let first = self.created.origin.state_version;
         let from = self.book.upgraded.as_ref().map_or(first, |before| before.to);
-        crate::upgrade::planned(&self.machine, from, workflow).map(Box::new)
+        let (machine, created) = (&self.machine, &self.created);
+        let under_way = UnderWay { machine, created, paths: paths_of(session), revived };
+        crate::upgrade::planned(&under_way, from, workflow).map(Box::new)
     }
 
     pub(crate) fn replay(&mut self, fact: &Envelope) -> Result<(), String> {

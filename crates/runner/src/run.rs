@@ -162,6 +162,7 @@ impl Run {
             state,
             origin: Origin {
                 forked_from: None,
+                root: None,
                 source: workflow.source.clone(),
                 state_version: workflow.state_shape.version,
             },
@@ -188,10 +189,7 @@ impl Run {
     pub(crate) fn new(stage: Stage, session: Session, matter: Matter) -> (Self, Show) {
         let Matter { created, settings, workflow, machine } = matter;
         let (front, show) = front();
-        let paths = Paths {
-            tasks: session.dir().join("tasks.json"),
-            progress: session.dir().join("progress.txt"),
-        };
+        let paths = paths_of(&session);
         let run = Self {
             stage,
             session,
@@ -405,6 +403,11 @@ async fn at(deadline: Option<Instant>) {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
     }
+}
+
+/// Where the files of a session are.
+pub(crate) fn paths_of(session: &Session) -> Paths {
+    Paths { tasks: session.dir().join("tasks.json"), progress: session.dir().join("progress.txt") }
 }
 
 pub(crate) fn is_ceiling(error: &StepError) -> bool {

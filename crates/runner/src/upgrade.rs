@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use atomic_event::{Created, Event, Patch, StepError, Upgraded};
-use atomic_graph::{Graph, Machine, Program};
+use atomic_graph::{Graph, Input, Machine, OpenScript, Program};
 use atomic_session::{Disk, Session};
-use atomic_workflow::{StateShape, Workflow};
+use atomic_workflow::{Function, Paths, ScriptCall, StateShape, Workflow};
 use serde_json::Value;
 
 use crate::run::{RunError, hashed};
@@ -64,13 +64,13 @@ fn missing_nodes(missing: &[String]) -> String {
 /// What becomes of a session with the current version of its workflow; the error says why it
 /// cannot go on with it.
 pub(crate) fn planned(
-    machine: &Machine,
+    under_way: &UnderWay<'_>,
     from: u64,
     workflow: &Workflow,
 ) -> Result<Upgraded, RunError> {
     let refused = |why: String| RunError::Refused(format!("the session cannot be upgraded: {why}"));
     let graph = serde_json::to_value(&workflow.graph).unwrap_or_default();
-    let state = migrated(machine, from, &workflow.state_shape).map_err(refused)?;
+    let state = migrated(under_way.machine, from, &workflow.state_shape).map_err(refused)?;
     let upgraded = Upgraded {
         graph_hash: hashed(&graph),
         graph,
@@ -80,8 +80,44 @@ pub(crate) fn planned(
         state,
     };
     // On a copy: whether it can be done is known before anything is recorded.
-    apply(&mut machine.clone(), &upgraded).map_err(refused)?;
+    let mut machine = under_way.machine.clone();
+    apply(&mut machine, &upgraded).map_err(refused)?;
+    if under_way.revived {
+        machine.apply(Input::Revived).map_err(|misfit| refused(misfit.to_string()))?;
+    }
+    under_way.check_scripts(&machine, workflow).map_err(|error| refused(error.message))?;
     Ok(upgraded)
+}
+
+/// A session that is to go on.
+pub(crate) struct UnderWay<'a> {
+    pub(crate) machine: &'a Machine,
+    pub(crate) created: &'a Created,
+    pub(crate) paths: Paths,
+    /// Whether it has failed and gets another chance.
+    pub(crate) revived: bool,
+}
+
+impl UnderWay<'_> {
+    /// Whether every script does with its new function what it did before.
+    fn check_scripts(&self, machine: &Machine, workflow: &Workflow) -> Result<(), StepError> {
+        for OpenScript { step, advance, state, history } in machine.scripts() {
+            let Some(Function::Advance(advance)) = workflow.functions.find(advance) else {
+                continue;
+            };
+            advance.check(&ScriptCall {
+                step,
+                state,
+                session: self.created.session.as_str(),
+                root: self.created.root().as_str(),
+                paths: &self.paths,
+                history,
+                delivery: None,
+                now: 0,
+            })?;
+        }
+        Ok(())
+    }
 }
 
 /// The values of the state that are others in the new version; null for those that go.

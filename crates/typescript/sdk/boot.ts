@@ -19,6 +19,7 @@ declare const __raw: {
   endTimer(id: number): void;
   finished(id: number): void;
   now(): number;
+  origin(): number;
   random(): number;
 };
 
@@ -45,7 +46,7 @@ export const settle = (id: number, value: unknown): void => {
   one?.resolve(value);
 };
 
-export const fail = (id: number, name: string, code: string, message: string): void => {
+export const fail = (id: number, name: string, code: string, message: string, call?: string): void => {
   const one = waiting.get(id);
   waiting.delete(id);
   if (!one) return;
@@ -53,6 +54,8 @@ export const fail = (id: number, name: string, code: string, message: string): v
   one.error.message = message;
   Object.defineProperty(one.error, "name", { value: name, configurable: true, writable: true });
   if (code) one.error.code = code;
+  // Whatever becomes of the error, it says which call it is of.
+  if (call !== undefined) Object.defineProperty(one.error, "$call", { value: call });
   one.reject(one.error);
 };
 
@@ -260,8 +263,10 @@ const SeenDate: any = new Proxy(RealDate, {
 RealDate.now = () => raw.now();
 RealDate.prototype.constructor = SeenDate;
 g.Date = SeenDate;
-const started = raw.now();
-g.performance = Object.freeze({ timeOrigin: started, now: () => raw.now() - started });
+g.performance = Object.freeze({
+  get timeOrigin() { return raw.origin(); },
+  now: () => raw.now() - raw.origin(),
+});
 Math.random = () => raw.random();
 
 const bytes = (count: number) => Array.from({ length: count }, () => Math.floor(raw.random() * 256));

@@ -140,6 +140,7 @@ function context(scope: Scope, base: Base) {
   };
   /** Runs branches in scopes of their own. */
   const fan = async (names: string[], branches: ((ctx: Context) => unknown)[], strategy: string, limit: number): Promise<unknown> => {
+    if (scope.ended) throw stopped("a branch");
     const scopes = names.map((name) => new Scope(name, scope.keys));
     for (const inner of scopes) scope.inner.add(inner);
     let waiting: (() => void)[] = [];

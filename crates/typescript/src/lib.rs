@@ -26,8 +26,8 @@ pub use fault::{Fault, Place};
 pub use host::{Answer, Host, HostError, Underway};
 pub use tree::metadata::{Form, Metadata, NamedCall, metadata};
 pub use tree::places::{Anchor, Located, Step, locate};
-pub use trouble::{Frame, Trouble, TroubleKind};
+pub use trouble::{About, Frame, Trouble, TroubleKind};
 pub use worker::{
-    Arg, Delivery, Limits, Loaded, Log, Options, Outcome, Performance, Progress, Script,
+    Arg, Delivery, Limits, Loaded, Log, OpenCall, Options, Outcome, Performance, Progress, Script,
     ScriptCall, Turn, Worker,
 };

@@ -1,6 +1,7 @@
 //! What went wrong while something ran, in words and places of the TypeScript file.
 
 use std::borrow::Cow;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -58,8 +59,17 @@ pub struct Trouble {
     pub frame: Box<str>,
     /// What it was caused by.
     pub cause: Option<Box<Self>>,
-    /// The way to the part of a value that it is about, if it is about a value.
-    pub path: Box<[Step]>,
+    /// What it is about.
+    pub about: Box<About>,
+}
+
+/// What trouble is about, besides a place.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct About {
+    /// The way to the part of a value, if it is about a value.
+    pub path: Vec<Step>,
+    /// The keys of the calls of a script whose failures it is, or was made of.
+    pub calls: Vec<String>,
 }
 
 impl Trouble {
@@ -73,7 +83,7 @@ impl Trouble {
             frames: Box::default(),
             frame: Box::default(),
             cause: None,
-            path: Box::default(),
+            about: Box::default(),
         }
     }
 
@@ -215,6 +225,9 @@ fn at_depth<'js>(ctx: &Ctx<'js>, bundle: &Bundle, value: &Value<'js>, depth: u8)
         all.insert(0, frame);
     }
     trouble.frames = all.into();
+    if depth == 0 {
+        trouble.about.calls = failed_calls(value);
+    }
     let _ = ctx.catch();
     trouble.frame = code_frame(bundle, &trouble);
     if depth < DEEPEST_CAUSE
@@ -261,6 +274,31 @@ fn cause<'js>(error: &Object<'js>) -> Option<Value<'js>> {
     }
     // Of `Promise.any`.
     error.get::<_, Value<'js>>("errors").ok()?.into_array()?.get(0).ok()
+}
+
+/// How many errors are looked at for what an error was made of.
+const MOST_ERRORS: usize = 1000;
+
+/// The calls whose failures an error is: its own, or those of what it was made of. Causes may go
+/// round.
+fn failed_calls(value: &Value<'_>) -> Vec<String> {
+    let mut calls = BTreeSet::new();
+    let mut left = VecDeque::from([value.clone()]);
+    let mut seen = 0;
+    while let Some(value) = left.pop_front().filter(|_| seen < MOST_ERRORS) {
+        seen += 1;
+        let Some(error) = value.as_object() else { continue };
+        let part = |key: &str| error.get::<_, Value<'_>>(key).ok();
+        if let Some(own) = part("$call").as_ref().and_then(Value::as_string) {
+            calls.extend(convert::text(own).ok());
+            continue;
+        }
+        left.extend(part("cause"));
+        if let Some(several) = part("errors").and_then(Value::into_array) {
+            left.extend(several.iter().take(MOST_ERRORS).flatten());
+        }
+    }
+    calls.into_iter().collect()
 }
 
 pub(crate) fn code_frame(bundle: &Bundle, trouble: &Trouble) -> Box<str> {

@@ -90,10 +90,16 @@ pub trait Advance: Send + Sync {
     /// disk, so it must not act; what it returns is recorded, and it is not asked the same twice,
     /// unless the run was cut off before that.
     ///
-    /// The value is `{calls: [{key, body, kind, hash, call, input?}], cancel: [key], logs:
-    /// [{level, text}], done: {output, patch?}, failed: {code, message, detail?}}`, all of them
-    /// optional.
+    /// The value is `{calls: [{key, body, kind, hash, call, at?, input?}], cancel: [key], logs:
+    /// [{level, text}], done: {output, patch?}, failed: {code, message, detail?}, cause:
+    /// [key]}`, all of them optional; `cause` are the calls whose failures it failed of.
     fn advance(&self, call: &ScriptCall<'_>) -> Result<Value, StepError>;
+
+    /// Whether a script that was begun with another version of the function can go on with this
+    /// one. Nothing is delivered.
+    fn check(&self, _call: &ScriptCall<'_>) -> Result<(), StepError> {
+        Ok(())
+    }
 }
 
 impl<F> Advance for F
@@ -112,6 +118,10 @@ pub struct ScriptCall<'a> {
     pub step: &'a StepId,
     /// The state as its node sees it.
     pub state: &'a Arc<State>,
+    /// The session's id.
+    pub session: &'a str,
+    /// The id that chance starts from: the session's, or that of the one it was first forked from.
+    pub root: &'a str,
     /// Where the session's files are.
     pub paths: &'a Paths,
     /// Everything it was told before, and what it called then.

@@ -40,9 +40,8 @@ pub fn names_used(action: &Value) -> Vec<Use> {
             used.add(UseKind::Writes, "tasks");
             if file.op == TaskFileOp::Next {
                 used.add(UseKind::Writes, "tasksDone");
-                for key in ["currentTask", "iteration", "shouldContinue", "allTasksComplete"] {
-                    used.add(UseKind::MayWrite, key);
-                }
+                // What else it says about the loop is changed with these.
+                used.add(UseKind::MayWrite, "currentTask");
             }
         }
         Ok(Action::Ask(asking)) => used.template(&asking.question.question),
@@ -129,8 +128,7 @@ mod tests {
             ),
             (
                 json!({"do": "task_file", "path": "t.json", "op": "next", "selector": "w/1"}),
-                "Function w/1, Writes tasks, Writes tasksDone, MayWrite currentTask, MayWrite iteration, \
-                 MayWrite shouldContinue, MayWrite allTasksComplete",
+                "Function w/1, Writes tasks, Writes tasksDone, MayWrite currentTask",
             ),
             (json!({"do": "task_file", "path": "t.json", "op": "complete"}), "Writes tasks"),
             (

@@ -232,28 +232,48 @@ fn create_state_that_fails_starts_nothing() {
     assert!(project.sessions().is_empty());
 }
 
+/// It is refused before anything is recorded, so the session can go on as it was.
 #[test]
-fn a_script_that_takes_another_way_is_stopped_with_the_place() {
+fn an_upgrade_to_a_script_that_takes_another_way_is_refused_with_both_places() {
     let project = Project::new();
-    let flow = |command: &str| {
+    let flow = |calls: &str| {
         format!(
             "import {{ defineWorkflow }} from \"atomic/workflows\";\n\
              export default defineWorkflow({{ name: \"way\" }}).run(async (ctx) => {{\n\
-               await ctx.shell(\"{command}\");\n\
+               {calls}\n\
                await ctx.ask(\"Go on?\", {{ options: [\"Yes\", \"No\"] }});\n\
+               await ctx.shell(\"test -e mended\", {{ check: true }});\n\
                return 1;\n\
              }});\n"
         )
     };
-    project.write(".atomic/workflows/way.ts", &flow("echo one"));
+    let refused = |calls: &str, signs: &[&str]| {
+        project.write(".atomic/workflows/way.ts", &flow(calls));
+        let facts = project.facts().len();
+        let refused = atomic(&project, &["resume", "last", "--upgrade", "--trust"]);
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        let always = ["cannot be upgraded", "does not do again what it did before", "a `key`"];
+        for sign in always.iter().chain(signs) {
+            assert!(refused.stderr.contains(sign), "{sign}\n{refused:?}");
+        }
+        assert_eq!(project.facts().len(), facts, "something was recorded");
+    };
+    project.write(".atomic/workflows/way.ts", &flow("await ctx.shell(\"echo one\");"));
     let waiting = run(&project, "way", &["--trust"]);
     assert_eq!(waiting.code, Some(3), "{waiting:?}");
-    project.write(".atomic/workflows/way.ts", &flow("echo two"));
-    // The session has its own copy, so it goes on; the changed file is another way.
-    let upgraded = atomic(&project, &["resume", "last", "--upgrade", "--trust"]);
-    assert_eq!(upgraded.code, Some(3), "{upgraded:?}");
-    let upgraded = atomic(&project, &["answer", "last", "Yes", "--resume"]);
-    assert_eq!(upgraded.code, Some(1), "{upgraded:?}");
-    assert!(upgraded.stderr.contains("does not do again what it did before"), "{upgraded:?}");
-    assert!(upgraded.stderr.contains("way.ts:3:"), "{upgraded:?}");
+    let then = "then it called `shell:1` (.atomic/workflows/way.ts:3:11), ";
+    let signs = [then, "now the same with other arguments (.atomic/workflows/way.ts:4:11)"];
+    refused("\nawait ctx.shell(\"echo two\");", &signs);
+    refused("await ctx.readFile(\"x\");", &[then, "now `readFile:1`"]);
+    refused("", &[then, "now `ask:1`"]);
+    // The same where the run has failed.
+    let failed = atomic(&project, &["answer", "last", "Yes", "--resume"]);
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    assert!(failed.stderr.contains("ended with status 1"), "{failed:?}");
+    refused("await ctx.shell(\"echo two\");", &[then]);
+    project.write("mended", "");
+    let mended = flow("await ctx.shell(\"echo one\");").replace("return 1", "return 2");
+    project.write(".atomic/workflows/way.ts", &mended);
+    let ended = atomic(&project, &["resume", "last", "--upgrade", "--trust"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
 }

@@ -7,14 +7,14 @@ use crate::env::Ran;
 use crate::typescript::{atomic, run};
 
 /// A project with a workflow `flow`.
-fn project(text: &str) -> Project {
-    let project = Project::new();
+pub(crate) fn project(text: &str) -> Project {
+    let project = Project::scripted("[[turn]]\ndo = [{ say = \"Answered.\" }]\n");
     project.write(".atomic/workflows/flow.ts", text);
     project
 }
 
 /// A plain async workflow with this body.
-fn script(body: &str) -> String {
+pub(crate) fn script(body: &str) -> String {
     format!(
         "import {{ defineWorkflow }} from \"atomic/workflows\";\n\
          export default defineWorkflow({{ name: \"flow\" }}).run(async (ctx: any) => {{\n{body}\n}});\n"
@@ -22,7 +22,7 @@ fn script(body: &str) -> String {
 }
 
 /// A graph of these nodes, one after the other.
-fn graph(nodes: &str) -> String {
+pub(crate) fn graph(nodes: &str) -> String {
     format!(
         "import * as sdk from \"atomic/workflows\";\n\
          const {{ graph, toolNode, agentNode, parallelNode, eachNode }} = sdk as any;\n\
@@ -31,7 +31,7 @@ fn graph(nodes: &str) -> String {
 }
 
 /// Runs a workflow that is to fail with something that says all of this.
-fn fails(text: &str, signs: &[&str]) -> (Project, Ran) {
+pub(crate) fn fails(text: &str, signs: &[&str]) -> (Project, Ran) {
     let project = project(text);
     let ended = run(&project, "flow", &["--trust"]);
     assert_eq!(ended.code, Some(1), "{text}\n{ended:?}");
@@ -41,7 +41,7 @@ fn fails(text: &str, signs: &[&str]) -> (Project, Ran) {
     (project, ended)
 }
 
-fn succeeds(text: &str) -> Project {
+pub(crate) fn succeeds(text: &str) -> Project {
     let project = project(text);
     let ended = run(&project, "flow", &["--trust"]);
     assert_eq!(ended.code, Some(0), "{text}\n{ended:?}");
@@ -161,4 +161,32 @@ fn a_prompt_is_a_text_with_something_in_it() {
     fails(&prompt("[1]"), &[object, "flow.ts"]);
     let node = ".start(toolNode({ id: \"a\", execute: async function* () { yield { x: 1 }; } }))";
     fails(&graph(node), &["\"a\"", "generator"]);
+}
+
+/// How a run is ended is the engine's to say.
+#[test]
+fn an_error_of_a_file_has_no_code_of_the_engine() {
+    for code in ["ceiling", "diverged", "cancelled", "stuck", "lost", "mine"] {
+        let throws = format!("throw Object.assign(new Error(\"no\"), {{ code: \"{code}\" }});");
+        let node = format!(
+            ".start(toolNode({{ id: \"a\", execute: async () => {{ {throws} }} }}))\n\
+             .then(toolNode({{ id: \"b\", execute: () => ({{}}) }}))"
+        );
+        let caught = format!(
+            "  try {{ await ctx.shell(\"exit 3\", {{ check: true }}); }} catch (e: any) {{ e.code = \"{code}\"; throw e; }}"
+        );
+        for text in [script(&throws), script(&caught), graph(&node)] {
+            let (project, _) = fails(&text, &[]);
+            let ended = project.facts().pop().unwrap();
+            let expected = if code == "mine" { "mine" } else { "function" };
+            assert_eq!(ended["ending"]["error"]["code"], expected, "{ended}");
+            assert_eq!(ended["ending"]["why"], "step", "{ended}");
+        }
+    }
+    // One that it was told is one of the engine's all the same.
+    let text = script("  await ctx.shell(\"exec sleep 1000\", { timeoutMs: 1 });");
+    let (project, _) = fails(&text, &["took longer than 1 ms"]);
+    let failed = project.of_type("step_failed");
+    let ended = project.facts().pop().unwrap();
+    assert_eq!(ended["ending"]["error"]["code"], failed[0]["error"]["code"], "{ended}");
 }

@@ -24,6 +24,7 @@ mod exchange;
 mod failure;
 mod fan;
 mod frame;
+mod history;
 mod join;
 mod leaf;
 mod limit;
@@ -39,7 +40,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 pub use exchange::{Effect, Input, Misfit, Start};
-pub use script::{Evaluation, Issued};
+pub use history::{Evaluation, Issued};
+pub use script::OpenScript;
 
 use crate::graph::INHERIT;
 use crate::machine::frame::{Frame, Leaf, LeafPhase, VisitState};

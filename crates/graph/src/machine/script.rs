@@ -5,49 +5,29 @@
 //! was delivered and what was called because of it is the script's history; whoever evaluates the
 //! function can run it again from there.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::frame::{Frame, VisitState};
+use super::history::{key_of, told_failure};
 use super::region::{Ending, Region, Wait};
-use super::{FrameId, Machine, Place};
-use crate::{Key, Kind, Patch, Script, State, StepError, StepId, code};
+use super::{Evaluation, FrameId, Issued, Machine, Place};
+use crate::{FunctionId, Key, Kind, Patch, Script, State, StepError, StepId, code};
 
-/// One evaluation of a script's function.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Evaluation {
-    /// What it was told: `{key, value}`, `{key, error}` or `{key, cancelled: true}`; nothing when
-    /// it began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delivery: Option<Arc<Value>>,
-    /// What time it was told it was, in milliseconds.
-    #[serde(default)]
-    pub at: i64,
-    /// What it called.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<Issued>,
-    /// The keys of the calls it stopped.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub cancel: Vec<String>,
-    /// Whether it was the last: it returned, or failed.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub ended: bool,
-}
-
-/// A call, as far as it has to be told from another one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Issued {
-    /// Its name, unique in the script.
-    pub key: String,
-    /// What is called.
-    #[serde(default)]
-    pub kind: String,
-    /// A hash of what it is called with.
-    #[serde(default)]
-    pub hash: String,
+/// A script that is under way.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenScript<'a> {
+    /// The visit to its node.
+    pub step: &'a StepId,
+    /// The function that says what it calls.
+    pub advance: &'a FunctionId,
+    /// The state as its node sees it.
+    pub state: &'a Arc<State>,
+    /// What it was told, and what it called then.
+    pub history: &'a [Evaluation],
 }
 
 /// What a script's function returns.
@@ -63,6 +43,9 @@ struct Advanced {
     done: Option<Done>,
     #[serde(default)]
     failed: Option<StepError>,
+    /// The keys of the calls whose failures are what it failed of.
+    #[serde(default)]
+    cause: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -85,82 +68,30 @@ struct Done {
     patch: Patch,
 }
 
-/// What a script has done so far.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Scripting {
-    pub(super) history: Vec<Evaluation>,
-    /// What is still to be delivered, oldest first.
-    waiting: VecDeque<Arc<Value>>,
-    /// Calls it has stopped that are not gone yet.
-    cancelled: BTreeSet<String>,
-    /// The body of every call that was made, by its key.
-    bodies: BTreeMap<String, String>,
-    /// Whether the script itself has failed, and not something around it.
-    broken: bool,
-}
-
-impl Scripting {
-    /// Whether there is nothing to remember.
-    pub(super) fn is_idle(&self) -> bool {
-        self.history.is_empty() && self.waiting.is_empty() && !self.broken
-    }
-
-    /// The body that a call was made of.
-    pub(super) fn body_of(&self, key: &str) -> Option<&str> {
-        self.bodies.get(key).map(String::as_str)
-    }
-
-    /// The function that is waited for could not be evaluated. One that does not do what it did
-    /// before may do so again: then nothing of what was done is dropped.
-    pub(super) fn broke(&mut self, wait: &Wait, error: &StepError) {
-        let from_outside = [code::DIVERGED, code::CEILING].contains(&error.code.as_str());
-        self.broken |= matches!(wait, Wait::Advance(_)) && !from_outside;
-    }
-
-    fn calls_so_far(&self) -> usize {
-        self.history.iter().map(|evaluation| evaluation.calls.len()).sum()
-    }
-
-    fn was_called(&self, key: &str) -> bool {
-        self.bodies.contains_key(key)
-    }
-
-    /// Where the history is cut when a script gets another chance. `told` is what it was being
-    /// told when it failed.
-    ///
-    /// One that failed itself goes back to the last failure it was told of. Without one it is only
-    /// asked again what it said last.
-    fn cut(&self, told: Option<&Option<Arc<Value>>>) -> usize {
-        let all = self.history.len();
-        let is_failure = |evaluation: &Evaluation| told_failure(evaluation.delivery.as_deref());
-        let last_said = if told.is_some() { all } else { all.saturating_sub(1) };
-        if !self.broken {
-            let ended = self.history.last().is_some_and(|last| last.ended);
-            return if ended { last_said } else { all };
-        }
-        if told.is_some_and(|told| told_failure(told.as_deref())) {
-            return all;
-        }
-        self.history.iter().rposition(is_failure).unwrap_or(last_said)
-    }
-}
-
-/// Whether a delivery says that a call failed.
-fn told_failure(delivery: Option<&Value>) -> bool {
-    delivery.is_some_and(|told| told.get("error").is_some())
-}
-
-/// The call that a delivery is about.
-fn key_of(delivery: &Value) -> &str {
-    delivery.get("key").and_then(Value::as_str).unwrap_or_default()
-}
-
 impl Machine {
     /// What a script was told and what it called, while it is under way.
     pub fn script_history(&self, step: &StepId) -> Option<&[Evaluation]> {
         let (frame, visit) = *self.open.get(step)?;
         let region = self.frames.get(&frame)?.active.get(visit)?.state.region()?;
         Some(&region.script.history)
+    }
+
+    /// The scripts that are under way and will be told more.
+    pub fn scripts(&self) -> impl Iterator<Item = OpenScript<'_>> {
+        let places = self.frames.iter().flat_map(|(id, frame)| {
+            frame.active.iter().enumerate().map(|(number, visit)| ((*id, number), visit))
+        });
+        places.filter_map(|(place, visit)| {
+            let VisitState::Region(region) = &visit.state else { return None };
+            let plan = self.program.plan(self.frames.get(&place.0)?.plan);
+            let Kind::Script(script) = &plan.node(visit.node).kind else { return None };
+            region.ending.is_none().then_some(OpenScript {
+                step: &visit.step,
+                advance: &script.advance,
+                state: &region.state,
+                history: &region.script.history,
+            })
+        })
     }
 
     /// Lets the script say what to call next.
@@ -229,7 +160,7 @@ impl Machine {
         });
         let said = said.and_then(|said| self.judge_script(place, &said).map(|()| said));
         let Some(region) = self.region_mut(place) else { return };
-        let Advanced { at, calls, cancel, done, failed } = match said {
+        let Advanced { at, calls, cancel, done, failed, cause } = match said {
             Ok(said) => said,
             Err(error) => {
                 // Asked again when the run is revived.
@@ -245,6 +176,7 @@ impl Machine {
         region.script.history.push(evaluation);
         if let Some(error) = failed {
             region.script.broken = true;
+            region.script.cause = cause;
             return self.stop_region(place, Ending::Fail(error));
         }
         if let Some(done) = done {
@@ -315,6 +247,10 @@ impl Machine {
         let Some(region) = self.region_mut(place) else { return };
         let Call { issued, body, call, input } = call;
         region.script.bodies.insert(issued.key.clone(), body);
+        if let Some(delivery) = region.script.recall(&issued) {
+            region.script.waiting.push_back(delivery);
+            return;
+        }
         let mut state = State::over(&region.state);
         let input = input.into_iter().map(|(key, value)| (key, Arc::new(value)));
         state.keys.extend(input);
@@ -330,16 +266,19 @@ impl Machine {
         self.stop_frame(child);
     }
 
-    /// Gives a script another chance. What it was told up to the last failure stays told; what had
-    /// ended since is told again, unless it was only called because of what is dropped.
+    /// Gives a script another chance. What it was told up to the failure that ended it stays told;
+    /// what had ended since is told again, when it is called again if it was called later.
     pub(super) fn revive_script(&mut self, place: Place, mut region: Box<Region>) {
         let script = &mut region.script;
         let told =
             if let Some(Wait::Advance(told)) = region.wait.take() { Some(told) } else { None };
         let dropped = script.history.split_off(script.cut(told.as_ref()));
         script.broken = false;
-        let later = dropped.into_iter().filter_map(|evaluation| evaluation.delivery);
+        script.cause.clear();
+        let later = dropped.iter().filter_map(|evaluation| evaluation.delivery.clone());
         let later = later.chain(told.flatten()).chain(std::mem::take(&mut script.waiting));
+        let later: Vec<Arc<Value>> = later.collect();
+        script.remember(&dropped, &later);
         let calls = script.history.iter().flat_map(|evaluation| &evaluation.calls);
         let begun: BTreeSet<String> = calls.map(|call| call.key.clone()).collect();
         let stopped: BTreeSet<&String> = script.history.iter().flat_map(|e| &e.cancel).collect();
@@ -350,7 +289,7 @@ impl Machine {
             let is_over = !told_failure(Some(told)) && (!is_stopped || stopped.contains(&key));
             is_over && begun.contains(&key)
         };
-        script.waiting = later.filter(stays).collect();
+        script.waiting = later.into_iter().filter(stays).collect();
         let heard = script.history.iter().filter_map(|evaluation| evaluation.delivery.as_ref());
         let settled = heard.chain(&script.waiting).map(|told| key_of(told).to_owned()).collect();
         script.cancelled.clear();

@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use super::fan::Fan;
 use super::frame::{Failed, Frame, Judging, Leaf, Merging, Parent, Visit, VisitState, Was};
+use super::history::Scripting;
 use super::limit::Used;
 use super::region::{Absorbing, Ending, Region, Wait};
-use super::script::Scripting;
 use super::{Machine, Misfit, Place};
 use crate::state::Changes;
 use crate::{Key, NodeId, Program, State, StepError, StepId, StepResult};

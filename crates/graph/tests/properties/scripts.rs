@@ -185,7 +185,7 @@ fn a_script_out_of_time_is_stopped_and_another_attempt_begins_anew() {
 /// Another chance: the failed call is tried again, what has finished since is told again, and what
 /// was only called because of the failure is dropped; called again, it has another name.
 #[test]
-fn a_revived_script_goes_back_to_the_last_failure() {
+fn a_revived_script_goes_back_to_the_failure_that_ended_it() {
     let told_a = r#"evaluate go({"key":"a","value":"A"}) for s#1"#;
     let told_b = r#"evaluate go({"key":"b","error":{"code":"broken","message":"s#1[b]/work#1 broke"}}) for s#1"#;
     let table = vec![
@@ -195,13 +195,47 @@ fn a_revived_script_goes_back_to_the_last_failure() {
         (output("s#1[a]/work#1", 1, "A"), told_a),
         (said(json!({})), ""),
         (output("s#1[c]/work#1", 1, "C"), r#"evaluate go({"key":"c","value":"C"}) for s#1"#),
-        (said(json!({"failed": {"code": "mine", "message": "no"}})), "fail: no"),
+        (said(json!({"failed": {"code": "mine", "message": "no"}, "cause": ["b"]})), "fail: no"),
         (Input::Revived, told_a),
         (calls(&["c"]), "start s#1[c]/work#2; start s#1[b]/work#1 again (Revived, 2)"),
         (output("s#1[b]/work#1", 2, "B"), r#"evaluate go({"key":"b","value":"B"}) for s#1"#),
         (said(json!({"done": {}})), "cancel s#1[c]/work#2"),
         (Input::Cancelled { step: StepId::new("s#1[c]/work#2"), attempt: 1 }, "start end#1"),
     ];
+    play(graph(script(9)), json!({}), FIRST, table);
+}
+
+/// What was called beside a failure, after it but not because of it, is not called again: it has
+/// returned.
+#[test]
+fn what_was_called_beside_the_failure_has_returned() {
+    let told_b = r#"evaluate go({"key":"b","value":"B"}) for s#1"#;
+    let told_c = r#"evaluate go({"key":"c","value":"C"}) for s#1"#;
+    let other = json!({"key": "d", "body": "work", "kind": "shell", "hash": "2"});
+    let failing = json!({"failed": {"code": "mine", "message": "no"}, "cause": ["a"]});
+    let mut table = vec![
+        (calls(&["a", "b"]), "start s#1[a]/work#1; start s#1[b]/work#1"),
+        (
+            failed("s#1[a]/work#1", 1),
+            r#"evaluate go({"key":"a","error":{"code":"broken","message":"s#1[a]/work#1 broke"}}) for s#1"#,
+        ),
+        (said(json!({})), ""),
+        (output("s#1[b]/work#1", 1, "B"), told_b),
+        (calls(&["c", "d"]), "start s#1[c]/work#1; start s#1[d]/work#1"),
+        (output("s#1[c]/work#1", 1, "C"), told_c),
+        (said(json!({})), ""),
+        (output("s#1[d]/work#1", 1, "D"), r#"evaluate go({"key":"d","value":"D"}) for s#1"#),
+        (said(failing), "fail: no"),
+        (Input::Revived, told_b),
+    ];
+    table.extend([
+        // One of them is another call now.
+        (
+            said(json!({"calls": [call("c"), other]})),
+            r#"evaluate go({"key":"c","value":"C"}) for s#1; start s#1[d]/work#2; start s#1[a]/work#1 again (Revived, 2)"#,
+        ),
+        (said(json!({"done": {}})), "cancel s#1[a]/work#1; cancel s#1[d]/work#2"),
+    ]);
     play(graph(script(9)), json!({}), FIRST, table);
 }
 
@@ -221,6 +255,67 @@ fn a_script_that_failed_by_itself_is_asked_again_what_it_said_last() {
         assert_eq!(apply(Input::Revived), told);
         assert_eq!(apply(said(json!({"done": {}}))), "start end#1");
     }
+}
+
+/// A failure that was dealt with is no reason to do again what came after it.
+#[test]
+fn a_failure_that_was_caught_stays_caught() {
+    let told_a = r#"evaluate go({"key":"a","error":{"code":"broken","message":"s#1[a]/work#1 broke"}}) for s#1"#;
+    let told_c = r#"evaluate go({"key":"c","value":"C"}) for s#1"#;
+    for fails in [
+        said(json!({"failed": {"code": "mine", "message": "no"}})),
+        said(json!({"failed": {"code": "mine", "message": "no"}, "cause": ["b", "nobody"]})),
+        said(json!({})),
+        unevaluated("s#1"),
+    ] {
+        let (mut machine, _) = crate::table::start(graph(script(9)), json!({}));
+        let mut apply = |input| crate::table::show(&machine.apply(input).unwrap());
+        apply(calls(&["a"]));
+        assert_eq!(apply(failed("s#1[a]/work#1", 1)), told_a);
+        assert_eq!(apply(calls(&["b"])), "start s#1[b]/work#1");
+        apply(output("s#1[b]/work#1", 1, "B"));
+        assert_eq!(apply(calls(&["c"])), "start s#1[c]/work#1");
+        assert_eq!(apply(output("s#1[c]/work#1", 1, "C")), told_c);
+        assert!(apply(fails).starts_with("fail: "));
+        assert_eq!(apply(Input::Revived), told_c);
+        assert_eq!(apply(said(json!({"done": {}}))), "start end#1");
+    }
+}
+
+/// Where a script that ended for a reason of its own has first stopped what it had called, that is
+/// where it is asked again: what it stopped may be wanted now.
+#[test]
+fn a_script_that_stopped_its_calls_because_it_failed_is_asked_before_that() {
+    let told_a = r#"evaluate go({"key":"a","value":"A"}) for s#1"#;
+    let table = vec![
+        (calls(&["a", "b"]), "start s#1[a]/work#1; start s#1[b]/work#1"),
+        (output("s#1[a]/work#1", 1, "A"), told_a),
+        (said(json!({"cancel": ["b"]})), "cancel s#1[b]/work#1"),
+        (gone("s#1[b]/work#1"), r#"evaluate go({"key":"b","cancelled":true}) for s#1"#),
+        (said(json!({"failed": {"code": "mine", "message": "no"}})), "fail: no"),
+        (Input::Revived, told_a),
+        (said(json!({})), "start s#1[b]/work#1 again (Revived, 2)"),
+        (output("s#1[b]/work#1", 2, "B"), r#"evaluate go({"key":"b","value":"B"}) for s#1"#),
+        (said(json!({"done": {}})), "start end#1"),
+    ];
+    play(graph(script(9)), json!({}), FIRST, table);
+    // Not where something was called in between: it would be called twice.
+    let told_b = r#"evaluate go({"key":"b","cancelled":true}) for s#1"#;
+    let table = vec![
+        (calls(&["a", "b"]), "start s#1[a]/work#1; start s#1[b]/work#1"),
+        (output("s#1[a]/work#1", 1, "A"), told_a),
+        (
+            said(json!({"cancel": ["b"], "calls": [call("c")]})),
+            "cancel s#1[b]/work#1; start s#1[c]/work#1",
+        ),
+        (output("s#1[c]/work#1", 1, "C"), r#"evaluate go({"key":"c","value":"C"}) for s#1"#),
+        (said(json!({})), ""),
+        (gone("s#1[b]/work#1"), told_b),
+        (said(json!({"failed": {"code": "mine", "message": "no"}})), "fail: no"),
+        (Input::Revived, told_b),
+        (said(json!({"done": {}})), "start end#1"),
+    ];
+    play(graph(script(9)), json!({}), FIRST, table);
 }
 
 /// A program of a script, as a tree.
@@ -262,7 +357,7 @@ impl Plan {
         match self {
             Self::Call(key, body) => match told.iter().find(|told| told["key"] == **key) {
                 Some(told) if told.get("value").is_some() => Came::To(json!([key])),
-                Some(told) => Came::Failed(told["key"].to_string()),
+                Some(_) => Came::Failed(key.clone()),
                 None => {
                     wanted.insert(key.clone(), body);
                     Came::Open
@@ -338,7 +433,9 @@ fn advance(plan: &Plan, history: &[Evaluation], delivery: Option<&Value>, at: i6
         let keys: Vec<String> = new.iter().map(|(key, _)| (*key).clone()).collect();
         let value = match came {
             Came::To(output) => json!({"at": at, "done": {"output": output}}),
-            Came::Failed(key) => json!({"at": at, "failed": {"code": "script", "message": key}}),
+            Came::Failed(key) => {
+                json!({"at": at, "failed": {"code": "script", "message": key}, "cause": [key]})
+            }
             Came::Open => json!({"at": at, "calls": calls, "cancel": cancel}),
         };
         let Some(recorded) = recorded else { return value };
@@ -358,6 +455,8 @@ struct Run {
     journal: Vec<(Input, Vec<Effect>)>,
     first: Vec<Effect>,
     finished: BTreeSet<StepId>,
+    /// Calls that had returned, and not because of the failure that ended the script.
+    settled: BTreeSet<String>,
     failing: u64,
     salt: u64,
     /// Nothing fails from now on.
@@ -373,6 +472,7 @@ impl Run {
             journal: vec![],
             first: first.clone(),
             finished: BTreeSet::new(),
+            settled: BTreeSet::new(),
             failing,
             salt,
             healed: false,
@@ -385,6 +485,8 @@ impl Run {
         for effect in effects {
             if let Effect::Start(start) = effect {
                 assert!(!self.finished.contains(&start.step), "{} is run twice", start.step);
+                let again = self.settled.iter().find(|call| start.step.as_str().starts_with(*call));
+                assert_eq!(again, None, "{} was called before", start.step);
             }
             if let Effect::Start(Start { step, .. })
             | Effect::Evaluate { step, .. }
@@ -446,8 +548,28 @@ impl Run {
             assert!(!steps.is_empty(), "nothing is to be done, and it has not ended");
             let step = dice.pick(&steps).clone();
             let input = self.answer(plan, &step);
+            self.settle(&input);
             self.feed(input);
         }
+    }
+
+    /// Remembers what must not be called again if this is the end of the script.
+    fn settle(&mut self, input: &Input) {
+        let Input::Evaluated { step, result: Ok(value) } = input else { return };
+        let Some(cause) = value["cause"][0].as_str() else { return };
+        let mut because = BTreeSet::from([cause]);
+        let mut returned = vec![];
+        for evaluation in self.machine.script_history(step).unwrap() {
+            let Some(told) = evaluation.delivery.as_deref() else { continue };
+            let key = told["key"].as_str().unwrap();
+            if because.contains(key) {
+                because.extend(evaluation.calls.iter().map(|call| call.key.as_str()));
+            } else if told.get("value").is_some() {
+                returned.push(key);
+            }
+        }
+        let call = |key: &str| format!("s#1[{}]/", key.replace('/', "%2F"));
+        self.settled = returned.into_iter().map(call).collect();
     }
 
     /// How it ended.

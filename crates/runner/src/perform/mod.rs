@@ -2,6 +2,7 @@
 
 mod agent;
 mod check;
+mod fetch;
 mod request;
 mod tls;
 mod tool;

@@ -8,18 +8,20 @@ use std::time::Duration;
 use atomic_backend::guard::{Guard, Job, Kept};
 use atomic_event::ToolUse;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::fetch::{FetchArgs, fetch, without_secrets};
 use super::tool::short;
 
 /// How much of each output of a command, of a file and of an answer is kept.
 const KEPT: usize = 1024 * 1024;
 /// The largest file that is read or written, and the largest answer.
-const LARGEST: usize = 16 * 1024 * 1024;
+pub(super) const LARGEST: usize = 16 * 1024 * 1024;
 /// How many files a pattern may find.
 const MOST_FOUND: usize = 10_000;
-/// How long an answer from the network may take when nobody says otherwise.
-const FETCH_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long a request to the disk that is under way is waited for when its step is over.
+const STOPPING: Duration = Duration::from_secs(1);
 
 /// The variables that may be read when nobody says otherwise.
 const PLAIN_VARIABLES: [&str; 10] =
@@ -88,17 +90,6 @@ struct GlobArgs {
 #[derive(Deserialize)]
 struct EnvArgs {
     name: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct FetchArgs {
-    url: String,
-    method: Option<String>,
-    #[serde(default)]
-    headers: std::collections::BTreeMap<String, String>,
-    body: Option<String>,
-    timeout_ms: Option<u64>,
 }
 
 /// Where a path leads.
@@ -193,15 +184,25 @@ impl Reach {
             | Asked::Glob(_)
             | Asked::Env(_)) => {
                 let reach = self.clone();
-                let work = tokio::task::spawn_blocking(move || reach.quick(quick));
-                // A disk that does not answer keeps its thread, but not the step.
+                let mut work = tokio::task::spawn_blocking(move || reach.quick(quick));
                 let done = tokio::select! {
                     biased;
-                    done = work => done,
-                    () = cancel => Ok(Err("it was stopped".to_owned())),
+                    done = &mut work => Some(done),
+                    () = cancel => {
+                        // What has not begun never will; what has begun is done, as a rule.
+                        work.abort();
+                        tokio::time::timeout(STOPPING, work).await.ok()
+                    }
                 };
+                // A disk that does not answer keeps its thread, but not the step.
+                let stopped = || Err("it was stopped".to_owned());
                 let broken = || Err("it broke down inside atomic itself".to_owned());
-                done.unwrap_or_else(|_| broken()).map_err(Refusal::from)
+                let done = match done {
+                    None => stopped(),
+                    Some(Err(error)) if error.is_cancelled() => stopped(),
+                    Some(done) => done.unwrap_or_else(|_| broken()),
+                };
+                done.map_err(Refusal::from)
             }
         };
         let ok = match &result {
@@ -416,19 +417,6 @@ impl Reach {
     }
 }
 
-/// An address without what may be a secret: who asks, and what comes after the path.
-fn without_secrets(url: &str) -> String {
-    let url = url.split(['?', '#']).next().unwrap_or_default();
-    match url.split_once("://") {
-        Some((scheme, rest)) => {
-            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-            let host = host.rsplit('@').next().unwrap_or_default();
-            format!("{scheme}://{host}{path}")
-        }
-        None => url.to_owned(),
-    }
-}
-
 /// What a command printed; what had to be left out is said.
 fn text(kept: Kept) -> String {
     match kept.left_out {
@@ -443,52 +431,4 @@ fn end_of(said: &str) -> &str {
     let said = said.trim();
     let from = said.char_indices().rev().take(LONGEST).last();
     from.map_or("", |(from, _)| &said[from..])
-}
-
-async fn fetch(args: FetchArgs) -> Result<Value, String> {
-    let FetchArgs { url, method, headers, body, timeout_ms } = args;
-    let limit = timeout_ms.map_or(FETCH_LIMIT, Duration::from_millis);
-    let shown = without_secrets(&url);
-    let failed = |what: &str, error: &reqwest::Error| format!("{shown} {what}: {}", chain(error));
-    let method = method.unwrap_or_else(|| "GET".to_owned()).to_uppercase();
-    let method = reqwest::Method::from_bytes(method.as_bytes())
-        .map_err(|_| format!("`{method}` is no method of HTTP"))?;
-    let client = super::tls::client().map_err(|problem| format!("{shown}: {problem}"))?;
-    let mut request = client.request(method, &url).timeout(limit);
-    for (name, value) in headers {
-        request = request.header(name, value);
-    }
-    if let Some(body) = body {
-        request = request.body(body);
-    }
-    let mut answer = request.send().await.map_err(|error| failed("did not answer", &error))?;
-    let status = answer.status().as_u16();
-    let mut headers = Map::new();
-    for (name, value) in answer.headers() {
-        let value = String::from_utf8_lossy(value.as_bytes());
-        let known = headers.entry(name.as_str()).or_insert_with(|| json!(""));
-        let all = known.as_str().filter(|all| !all.is_empty()).map(|all| format!("{all}, {value}"));
-        *known = json!(all.unwrap_or_else(|| value.into_owned()));
-    }
-    let mut bytes = vec![];
-    while let Some(chunk) = answer.chunk().await.map_err(|error| failed("broke off", &error))? {
-        bytes.extend_from_slice(&chunk);
-        if bytes.len() > LARGEST {
-            return Err(format!("{shown} answered with more than {LARGEST} bytes"));
-        }
-    }
-    let text = String::from_utf8_lossy(&bytes);
-    Ok(json!({ "status": status, "headers": headers, "text": text }))
-}
-
-/// What went wrong, down to its cause; the address is said elsewhere, and may hold a secret.
-fn chain(error: &reqwest::Error) -> String {
-    if error.is_timeout() {
-        return "it took too long".to_owned();
-    }
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
 }

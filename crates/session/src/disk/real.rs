@@ -1,7 +1,7 @@
 //! The disk of the machine.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write as _};
+use std::io::{self, Read, Seek as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::thread;
@@ -16,6 +16,9 @@ const OWNER_ONLY_FILE: u32 = 0o600;
 /// Somebody who only asks who holds a lock has it for an instant; that must not turn away
 /// somebody who wants to take it.
 const LOCK_TRIES: u32 = 5;
+/// Whoever was killed may have been about to start a process, which has the file until its own program
+/// begins. On a busy machine that takes a while.
+const TRIES_OF_THE_DEAD: u32 = 200;
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
 /// The disk of the machine.
@@ -122,12 +125,17 @@ impl Disk for RealDisk {
                 TryLockError::Error(error) => return Err(error.into()),
                 TryLockError::WouldBlock if tries < LOCK_TRIES => thread::sleep(BETWEEN_TRIES),
                 TryLockError::WouldBlock => {
-                    return Err(LockError::Held { holder: named_in(&mut file)? });
+                    let holder = named_in(&mut file)?;
+                    if tries >= TRIES_OF_THE_DEAD || !is_gone(&holder) {
+                        return Err(LockError::Held { holder });
+                    }
+                    thread::sleep(BETWEEN_TRIES);
                 }
             }
             tries += 1;
         }
         file.set_len(0)?;
+        file.rewind()?;
         file.write_all(format!("{text}\n").as_bytes())?;
         Ok(Box::new(RealLock(file)))
     }
@@ -148,6 +156,20 @@ impl Disk for RealDisk {
     }
 }
 
+/// Whether the process that is named as a holder has ended, where that can be seen.
+fn is_gone(holder: &str) -> bool {
+    let mut words = holder.split(|c: char| !c.is_ascii_digit()).filter(|word| !word.is_empty());
+    let Some(id) = words.next() else { return false };
+    if !Path::new("/proc/self").exists() {
+        return false;
+    }
+    match std::fs::read_to_string(format!("/proc/{id}/stat")) {
+        // One that nobody has taken note of yet is a zombie.
+        Ok(stat) => stat.rsplit(") ").next().is_some_and(|state| state.starts_with('Z')),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
 fn appending(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(OWNER_ONLY_FILE).open(path)
 }
@@ -163,6 +185,7 @@ fn write_and_move(temporary: &Path, path: &Path, bytes: &[u8]) -> io::Result<()>
 
 fn named_in(file: &mut File) -> io::Result<String> {
     let mut text = Vec::new();
+    file.rewind()?;
     file.take(1024).read_to_end(&mut text)?;
     Ok(holder_named_in(&String::from_utf8_lossy(&text)))
 }
@@ -196,5 +219,20 @@ impl Drop for RealLock {
         // Closing is not enough: a process being started right now has the file too, until its
         // own program begins.
         let _ = self.0.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_gone;
+
+    #[test]
+    fn a_holder_that_has_ended_is_gone() {
+        let holder = |id: u32| format!("process {id}, atomic 0.1.0");
+        assert!(!is_gone(&holder(std::process::id())));
+        assert!(!is_gone("somebody"));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        assert!(is_gone(&holder(child.id())));
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::dice::Dice;
 use super::message::Message;
-use super::script::{Notes, ScriptCall};
+use super::script::{Notes, OpenCall, ScriptCall};
 use super::{Log, Options};
 use crate::bundle::Bundle;
 use crate::fault::Place;
@@ -38,6 +38,7 @@ pub(super) enum Scope {
 
 /// Something asked of the host.
 struct Request {
+    name: String,
     scope: Scope,
     /// Where it was made, as the engine says it.
     stack: String,
@@ -69,7 +70,14 @@ pub(super) struct Desk {
     sender: Sender<Message>,
     log: Option<Log>,
     loading: World,
-    dice: RefCell<Dice>,
+    /// What steps and functions see of the real one: since when there is a worker, and its dice.
+    real: (i64, RefCell<Dice>),
+}
+
+/// Milliseconds since 1970.
+fn real_time() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Time and chance while the file is loaded.
@@ -106,7 +114,7 @@ impl Desk {
             sender,
             log: options.log.clone(),
             loading: World { now: options.now, dice: RefCell::new(Dice::new(options.seed)) },
-            dice: RefCell::new(Dice::unpredictable()),
+            real: (real_time(), RefCell::new(Dice::unpredictable())),
         }
     }
 
@@ -151,7 +159,8 @@ impl Desk {
             let _ = sender.send(Message::Answer { request, result });
         });
         let underway = host.request(name, args, answer);
-        let begun = Request { scope: self.scope.get(), stack, _underway: underway };
+        let (name, scope) = (name.to_owned(), self.scope.get());
+        let begun = Request { name, scope, stack, _underway: underway };
         self.requests.borrow_mut().insert(request, begun);
         request
     }
@@ -161,6 +170,13 @@ impl Desk {
         // Dropped when nothing is borrowed any more: it may be anybody's code.
         let ended = self.requests.borrow_mut().remove(&request);
         ended.map(|ended| (ended.scope, ended.stack))
+    }
+
+    /// The request that a step has made first of those that are under way, and where.
+    pub(super) fn under_way(&self, step: u64) -> Option<(String, Option<Place>)> {
+        let requests = self.requests.borrow();
+        let first = requests.values().find(|one| one.scope == Scope::Perform(step))?;
+        Some((first.name.clone(), self.place(&first.stack)))
     }
 
     /// Writes down what a script wants.
@@ -179,7 +195,9 @@ impl Desk {
             return Err(format!("the key `{}` is used by another call of this script", call.key));
         }
         let number = self.next();
-        notes.open.insert(call.key.clone(), (number, call.at.clone()));
+        let ScriptCall { key, kind, at, .. } = &call;
+        let open = OpenCall { key: key.clone(), kind: kind.clone(), at: at.clone() };
+        notes.open.insert(key.clone(), (number, open));
         notes.calls.push(call);
         Ok(number)
     }
@@ -190,6 +208,8 @@ impl Desk {
             && let Some(notes) = self.scripts.borrow_mut().get_mut(&id)
         {
             let open = keys.into_iter().filter(|key| notes.open.contains_key(key));
+            let open: Vec<String> = open.collect();
+            notes.stopped.extend(open.iter().cloned());
             notes.cancelled.extend(open);
         }
     }
@@ -307,10 +327,17 @@ impl Desk {
             Scope::Loading => self.loading.now,
             Scope::Idle | Scope::Call | Scope::Perform(_) => None,
         };
-        given.unwrap_or_else(|| {
-            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-        })
+        given.unwrap_or_else(real_time)
+    }
+
+    /// The time that what runs counts from.
+    pub(super) fn origin(&self) -> i64 {
+        let given = match self.scope.get() {
+            Scope::Script(id) => self.scripts.borrow().get(&id).map(|notes| notes.began),
+            Scope::Loading => self.loading.now,
+            Scope::Idle | Scope::Call | Scope::Perform(_) => None,
+        };
+        given.unwrap_or(self.real.0)
     }
 
     /// A random number, as what runs sees it.
@@ -321,7 +348,7 @@ impl Desk {
                 scripts.get_mut(&id).map_or(0.0, |notes| notes.dice.roll())
             }
             Scope::Loading | Scope::Idle => self.loading.dice.borrow_mut().roll(),
-            Scope::Call | Scope::Perform(_) => self.dice.borrow_mut().roll(),
+            Scope::Call | Scope::Perform(_) => self.real.1.borrow_mut().roll(),
         }
     }
 

@@ -26,7 +26,7 @@ use crate::trouble::{Trouble, TroubleKind};
 use message::{Done, Message, Reply};
 use watch::Pulse;
 
-pub use script::{Delivery, Outcome, Progress, ScriptCall, Turn};
+pub use script::{Delivery, OpenCall, Outcome, Progress, ScriptCall, Turn};
 
 /// How often it is looked at whether an answer can still come.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);

@@ -31,6 +31,8 @@ pub(super) fn make<'js>(ctx: &Ctx<'js>, desk: &Rc<Desk>) -> Result<Object<'js>> 
     let own = Rc::clone(desk);
     raw.set("now", Function::new(ctx.clone(), move || own.now() as f64)?)?;
     let own = Rc::clone(desk);
+    raw.set("origin", Function::new(ctx.clone(), move || own.origin() as f64)?)?;
+    let own = Rc::clone(desk);
     raw.set("random", Function::new(ctx.clone(), move || own.roll())?)?;
     let own = Rc::clone(desk);
     let finished = move |id: f64| own.finished.borrow_mut().push(id as u64);

@@ -33,6 +33,19 @@ pub struct Turn {
     pub logs: Vec<(String, String)>,
     /// Where it stands.
     pub progress: Progress,
+    /// Of one that has returned, the calls that nothing has come of and that it has not stopped.
+    pub open: Vec<OpenCall>,
+}
+
+/// A call that nothing has come of yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenCall {
+    /// Its key.
+    pub key: String,
+    /// What is to be done.
+    pub kind: String,
+    /// Where it is written.
+    pub at: Option<Place>,
 }
 
 /// Where a script stands.
@@ -76,10 +89,13 @@ pub enum Outcome {
 /// What a script has said since it was last asked, and the world as it sees it.
 pub(super) struct Notes {
     pub(super) now: i64,
+    /// What time it was when it began.
+    pub(super) began: i64,
     pub(super) dice: Dice,
-    /// The calls that nothing was delivered for: the numbers of their promises, and where they
-    /// are written.
-    pub(super) open: BTreeMap<String, (u64, Option<Place>)>,
+    /// The calls that nothing was delivered for, by their keys, with the numbers of their promises.
+    pub(super) open: BTreeMap<String, (u64, OpenCall)>,
+    /// Those that it has stopped.
+    pub(super) stopped: BTreeSet<String>,
     pub(super) used: BTreeSet<String>,
     pub(super) calls: Vec<ScriptCall>,
     pub(super) cancelled: Vec<String>,
@@ -95,8 +111,10 @@ impl Notes {
     pub(super) fn new(seed: u64, now: i64) -> Self {
         Self {
             now,
+            began: now,
             dice: Dice::new(seed),
             open: BTreeMap::new(),
+            stopped: BTreeSet::new(),
             used: BTreeSet::new(),
             calls: Vec::new(),
             cancelled: Vec::new(),
@@ -121,7 +139,16 @@ impl Notes {
             let text = format!("{dropped} more lines were dropped");
             self.logs.push(("warn".to_owned(), text));
         }
+        let mut open = vec![];
+        if matches!(progress, Progress::Returned(_)) {
+            // In the order in which they were made.
+            let mut left: Vec<_> = self.open.values().collect();
+            left.sort_by_key(|(number, _)| *number);
+            open.extend(left.into_iter().map(|(_, call)| call.clone()));
+            open.retain(|call| !self.stopped.contains(&call.key));
+        }
         Turn {
+            open,
             calls: std::mem::take(&mut self.calls),
             cancelled: std::mem::take(&mut self.cancelled),
             logs: std::mem::take(&mut self.logs),

@@ -7,10 +7,10 @@ use super::Arg;
 use super::desk::Scope;
 use super::engine::{Engine, Step, import};
 use super::message::{Message, Start};
-use super::script::{Delivery, Notes, Outcome, Progress, Turn};
+use super::script::{Delivery, Notes, OpenCall, Outcome, Progress, Turn};
 use crate::convert::{self, ConvertError, Reader};
 use crate::host::HostError;
-use crate::trouble::{Trouble, TroubleKind};
+use crate::trouble::{self, Frame, Trouble, TroubleKind};
 
 impl<'js> Engine<'js> {
     /// Does what a message says.
@@ -185,8 +185,23 @@ impl<'js> Engine<'js> {
     /// A step has ended, and with it everything that was under way for it.
     fn finish(&mut self, id: u64, result: Result<Json, Trouble>) {
         let Some(step) = self.steps.remove(&id) else { return };
+        let result = result.and_then(|value| self.forgotten(id).map_or(Ok(value), Err));
         self.close(id);
         step.done.give(result.map_err(|trouble| self.returned_by(step.function, trouble)));
+    }
+
+    /// A step that returns ends what it still waits for, and nobody would ever know.
+    fn forgotten(&self, id: u64) -> Option<Trouble> {
+        let (name, at) = self.desk.under_way(id)?;
+        let message = format!(
+            "the function has returned before `{name}` had ended; await what it asks for, or stop \
+             it with a `signal`"
+        );
+        let mut trouble = Trouble::new(TroubleKind::Refused, message);
+        let frame = |at| Frame { function: "<request>".to_owned(), at };
+        trouble.frames = at.map(frame).into_iter().collect();
+        trouble.frame = trouble::code_frame(&self.desk.bundle, &trouble);
+        Some(trouble)
     }
 
     fn close(&self, id: u64) {
@@ -222,7 +237,7 @@ impl<'js> Engine<'js> {
         *self.desk.resumed.borrow_mut() = self.desk.place(&stack);
         let (outcome, unhandled) = self.run(scope, |engine| match result {
             Ok(value) => engine.settle(request, value),
-            Err(error) => engine.reject(request, "HostError", &error.code, &error.message),
+            Err(error) => engine.reject(request, "HostError", (&error.code, &error.message), None),
         });
         let unhandled = unhandled.or(outcome.err());
         self.after(scope, unhandled);
@@ -246,10 +261,18 @@ impl<'js> Engine<'js> {
         settled.map_err(|error| self.trouble(error))
     }
 
-    fn reject(&self, number: u64, name: &str, code: &str, message: &str) -> Result<(), Trouble> {
+    fn reject(
+        &self,
+        number: u64,
+        name: &str,
+        (code, message): (&str, &str),
+        call: Option<&str>,
+    ) -> Result<(), Trouble> {
         let fail = self.boot.function("fail");
-        let failed: rquickjs::Result<()> =
-            fail.and_then(|fail| fail.call((number as f64, name, code, message)));
+        let failed: rquickjs::Result<()> = fail.and_then(|fail| match call {
+            Some(call) => fail.call((number as f64, name, code, message, call)),
+            None => fail.call((number as f64, name, code, message)),
+        });
         failed.map_err(|error| self.trouble(error))
     }
 
@@ -279,19 +302,20 @@ impl<'js> Engine<'js> {
                 notes.open.remove(&delivery.key)
             }
         };
-        let Some((number, place)) = number else {
+        let Some((number, OpenCall { at: place, .. })) = number else {
             return refused(format!("the script does not wait for `{}`", delivery.key));
         };
         *self.desk.resumed.borrow_mut() = place;
+        let key = Some(delivery.key.as_str());
         let (result, unhandled) = self.run(Scope::Script(id), |engine| {
             match &delivery.outcome {
                 Outcome::Value(value) => engine.settle(number, value),
                 Outcome::Failed { code, message } => {
-                    engine.reject(number, "CallError", code, message)
+                    engine.reject(number, "CallError", (code, message), key)
                 }
                 Outcome::Cancelled => {
                     let message = format!("`{}` was cancelled", delivery.key);
-                    engine.reject(number, "CancelledError", "cancelled", &message)
+                    engine.reject(number, "CancelledError", ("cancelled", &message), key)
                 }
             }
             .map(|()| None)
@@ -367,7 +391,7 @@ impl<'js> Engine<'js> {
                 let mut trouble = Trouble::new(TroubleKind::Thrown, sentence.unwrap_or_default());
                 trouble.name = "TypeError".into();
                 trouble.code = code.map(Into::into);
-                trouble.path = path.into();
+                trouble.about.path = path;
                 Err(trouble)
             }
         }

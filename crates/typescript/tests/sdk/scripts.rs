@@ -131,6 +131,16 @@ fn a_branch_that_is_stopped_starts_nothing_more() {
     run.ends("p1.1/agent:1", json!("won")).deliver("p1.0/agent:1", Outcome::Cancelled);
     assert_eq!(run.keys(), Vec::<&str>::new());
     assert_eq!(run.returned(), &json!("won"));
+    // Nor through branches of its own.
+    for more in
+        ["c.parallel([(d) => d.agent('x', '2')])", "c.map([1], (_, d) => d.agent('x', '2'))"]
+    {
+        let mut run = begin(&format!(
+            "const won = await ctx.parallel([async (c) => {{ try {{ await c.agent('x', '1'); }} catch {{ await {more}; }} }}, (c) => c.agent('y', '3')], {{ strategy: 'race' }}); await ctx.agent('z', '4'); return won;"
+        ));
+        run.ends("p1.1/agent:1", json!("won")).deliver("p1.0/agent:1", Outcome::Cancelled);
+        assert_eq!(run.keys(), ["agent:1"], "{more}");
+    }
 }
 
 #[test]
@@ -151,6 +161,35 @@ fn any_waits_for_a_success_and_all_for_no_failure() {
     assert_eq!(run.turn.cancelled, ["p1.0/agent:1"]);
     run.deliver("p1.0/agent:1", Outcome::Cancelled);
     assert_eq!(run.threw(), "p1.1/agent:1 failed");
+}
+
+#[test]
+fn an_error_says_of_which_calls_it_is() {
+    let table = [
+        ("await ctx.shell('a');", vec!["shell:1"]),
+        ("try { await ctx.shell('a'); } finally { ctx.log('x'); }", vec!["shell:1"]),
+        ("try { await ctx.shell('a'); } catch (e) { throw e; }", vec!["shell:1"]),
+        (
+            "try { await ctx.shell('a'); } catch (e) { throw new Error('x', { cause: new Error('y', { cause: e }) }); }",
+            vec!["shell:1"],
+        ),
+        ("await ctx.parallel([(c) => c.shell('a')], { strategy: 'any' });", vec!["p1.0/shell:1"]),
+        ("await ctx.map([1], (_, c) => c.shell('a'));", vec!["m1.0/shell:1"]),
+        ("await Promise.any([ctx.shell('a'), Promise.reject(1)]);", vec!["shell:1"]),
+        // These are the file's own.
+        ("try { await ctx.shell('a'); } catch (e) { throw new Error(e.message); }", vec![]),
+        (
+            "try { await ctx.shell('a'); } catch { const e = new Error('x'); e.cause = e; throw e; }",
+            vec![],
+        ),
+    ];
+    for (body, expected) in table {
+        let mut run = begin(body);
+        let key = run.keys()[0].to_owned();
+        run.fails(&key);
+        let Progress::Threw(trouble) = &run.turn.progress else { panic!("{:?}", run.turn) };
+        assert_eq!(trouble.about.calls, expected, "{body}");
+    }
 }
 
 #[test]

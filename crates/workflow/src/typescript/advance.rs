@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use atomic_event::{StepError, StepId};
 use atomic_graph::{Evaluation, Issued, code};
 use atomic_typescript::{
-    Arg, Delivery, Outcome, Progress, Script, ScriptCall as Made, TroubleKind, Turn, Worker,
+    Arg, Delivery, OpenCall, Outcome, Place, Progress, Script, ScriptCall as Made, Trouble,
+    TroubleKind, Turn, Worker,
 };
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -16,9 +17,6 @@ use sha2::{Digest as _, Sha256};
 use super::authored::shown;
 use super::functions::{failure, state};
 use crate::{Advance, ScriptCall};
-
-/// The code of the failure that a function does not do again what it did before.
-const DIVERGED: &str = "diverged";
 
 /// The function of a file, wherever it is being run.
 pub(super) struct Scripts {
@@ -57,11 +55,8 @@ impl Scripts {
             let Some(delivery) = &told.delivery else { continue };
             let turn = live.script.deliver(read(delivery)?, told.at).map_err(|trouble| {
                 let told = key_of(delivery);
-                let message = format!(
-                    "the function does not do again what it did before: it does not wait for \
-                     `{told}`, which has ended then"
-                );
-                StepError::new(DIVERGED, message).with_detail(trouble.to_string())
+                let what = format!("it does not wait for `{told}`, which has ended then");
+                diverged(&what).with_detail(trouble.to_string())
             })?;
             live.told += 1;
             self.compare(told, &turn)?;
@@ -73,23 +68,25 @@ impl Scripts {
     fn compare(&self, before: &Evaluation, turn: &Turn) -> Result<(), StepError> {
         let mut now = turn.calls.iter();
         for issued in &before.calls {
-            match now.next() {
-                Some(made) if is_same(issued, made) => {}
-                Some(made) => return Err(diverged(&told(issued), Some(made))),
-                None => return Err(diverged(&told(issued), None)),
-            }
+            let then = format!("`{}`{}", issued.key, parenthesised(issued.at.as_deref()));
+            let now = match now.next() {
+                Some(made) if is_same(issued, made) => continue,
+                Some(made) if made.key == issued.key => {
+                    format!("the same with other arguments{}", place(made))
+                }
+                Some(made) => format!("`{}`{}", made.key, place(made)),
+                None => "nothing".to_owned(),
+            };
+            return Err(diverged(&format!("then it called {then}, now {now}")));
         }
-        match now.next() {
-            Some(made) if before.ended => {
-                Err(diverged("nothing more, because it had ended", Some(made)))
-            }
-            Some(made) => Err(diverged("nothing more", Some(made))),
-            None => Ok(()),
-        }
+        let Some(made) = now.next() else { return Ok(()) };
+        let ended = if before.ended { ", because it had ended" } else { "" };
+        let now = format!("`{}`{}", made.key, place(made));
+        Err(diverged(&format!("then it called nothing more{ended}, now {now}")))
     }
 
     /// What a turn means to the machine.
-    fn said(&self, turn: Turn, now: i64) -> Result<Value, StepError> {
+    fn said(&self, turn: Turn, call: &ScriptCall<'_>) -> Result<Value, StepError> {
         let mut calls = vec![];
         for made in &turn.calls {
             calls.push(self.call(made)?);
@@ -99,28 +96,28 @@ impl Scripts {
             .into_iter()
             .map(|(level, text)| json!({ "level": level, "text": text }))
             .collect();
-        let mut said = json!({ "at": now, "calls": calls, "cancel": turn.cancelled, "logs": logs });
+        let mut said =
+            json!({ "at": call.now, "calls": calls, "cancel": turn.cancelled, "logs": logs });
         match turn.progress {
             Progress::Waiting | Progress::Stuck => {}
-            // They would not be made, and nobody would ever know.
-            Progress::Returned(_) if !turn.calls.is_empty() => {
-                let made: Vec<String> = turn
-                    .calls
-                    .iter()
-                    .map(|made| format!("`{}`{}", made.key, place(made)))
-                    .collect();
-                let message = format!(
-                    "the function has returned before {} could be made; await what it calls",
-                    made.join(", ")
-                );
-                said["calls"] = json!([]);
-                said["failed"] = json!(StepError::new(code::FUNCTION, message));
-            }
             Progress::Returned(output) => {
+                if let Some(error) = forgotten(&turn.open, &turn.calls) {
+                    said["calls"] = json!([]);
+                    said["failed"] = json!(error);
+                    return Ok(said);
+                }
                 let patch = if output.is_null() { json!({}) } else { json!({ "result": output }) };
                 said["done"] = json!({ "output": output, "patch": patch });
             }
-            Progress::Threw(trouble) => said["failed"] = json!(failure(*trouble)),
+            Progress::Threw(trouble) => {
+                if !trouble.about.calls.is_empty() {
+                    said["cause"] = json!(trouble.about.calls);
+                }
+                let heard = heard_code(call, &trouble);
+                let mut error = failure(*trouble);
+                error.code = heard.unwrap_or(error.code);
+                said["failed"] = json!(error);
+            }
         }
         Ok(said)
     }
@@ -146,6 +143,9 @@ impl Scripts {
             "hash": hash(&made.args),
             "call": fields,
         });
+        if let Some(at) = &made.at {
+            call["at"] = written(at).into();
+        }
         if let Some(input) = input {
             call["input"] = input;
         }
@@ -167,6 +167,13 @@ impl Scripts {
 }
 
 impl Advance for Scripts {
+    fn check(&self, call: &ScriptCall<'_>) -> Result<(), StepError> {
+        if call.history.is_empty() {
+            return Ok(());
+        }
+        self.begin(call).map(drop)
+    }
+
     fn advance(&self, call: &ScriptCall<'_>) -> Result<Value, StepError> {
         let mut all = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         let there = all.remove(call.step).filter(|live| {
@@ -196,12 +203,39 @@ impl Advance for Scripts {
             }
         };
         let is_over = matches!(turn.progress, Progress::Returned(_) | Progress::Threw(_));
-        let said = self.said(turn, call.now);
+        let said = self.said(turn, call);
         if !is_over && said.is_ok() {
             all.insert(call.step.clone(), live);
         }
         said
     }
+}
+
+/// What a function has left behind that returns: it would be cut off, or not even be made, and
+/// nobody would ever know. Whoever only sleeps may have been in a race, and misses nothing.
+fn forgotten(open: &[OpenCall], made: &[Made]) -> Option<StepError> {
+    let is_new = |call: &OpenCall| made.iter().any(|made| made.key == call.key);
+    let left = open.iter().filter(|call| call.kind != "sleep" || is_new(call));
+    let left: Vec<String> =
+        left.map(|call| format!("`{}`{}", call.key, placed(call.at.as_ref()))).collect();
+    let message = format!(
+        "the function has returned before {} had ended; await what it calls, and let calls race \
+         in ctx.parallel(…, {{ strategy: \"race\" }}), which stops those that have lost",
+        left.join(", ")
+    );
+    (!left.is_empty()).then(|| StepError::new(code::FUNCTION, message))
+}
+
+/// The code of an error, where it is the one that the function was told with the failure of a call
+/// and has not dealt with.
+fn heard_code(call: &ScriptCall<'_>, trouble: &Trouble) -> Option<String> {
+    let code = trouble.code.as_deref()?;
+    let before = call.history.iter().filter_map(|told| told.delivery.as_ref());
+    let is_it = |told: &&Arc<Value>| {
+        let is_cause = trouble.about.calls.iter().any(|key| key == key_of(told));
+        is_cause && told.pointer("/error/code").and_then(Value::as_str) == Some(code)
+    };
+    before.chain(call.delivery).find(is_it).map(|_| code.to_owned())
 }
 
 /// What the function is given when it begins.
@@ -211,16 +245,16 @@ fn base(call: &ScriptCall<'_>) -> Arg {
     let folder = call.paths.progress.parent().map(|folder| folder.display().to_string());
     Arg::Object(vec![
         ("prompt".to_owned(), Arg::Value(known("prompt"))),
-        ("sessionId".to_owned(), Arg::Value(known("executionId"))),
+        ("sessionId".to_owned(), value(call.session.into())),
         ("sessionDir".to_owned(), value(folder.into())),
         ("state".to_owned(), state(call.state)),
     ])
 }
 
-/// The same chance each time this visit of this session is run again.
+/// The same chance each time this visit of this session is run again, whatever becomes of its
+/// state.
 fn seed(call: &ScriptCall<'_>) -> u64 {
-    let session = call.state.get("executionId").map(ToString::to_string).unwrap_or_default();
-    let digest = Sha256::digest(format!("{session}\n{}", call.step.as_str()));
+    let digest = Sha256::digest(format!("\"{}\"\n{}", call.root, call.step.as_str()));
     digest.iter().take(8).fold(0, |seed, byte| seed << 8 | u64::from(*byte))
 }
 
@@ -249,28 +283,30 @@ fn is_same(before: &Issued, now: &Made) -> bool {
     before.key == now.key && before.kind == now.kind && before.hash == hash(&now.args)
 }
 
-fn told(issued: &Issued) -> String {
-    format!("`{}`", issued.key)
-}
-
-fn diverged(before: &str, now: Option<&Made>) -> StepError {
-    let now = match now {
-        None => "nothing".to_owned(),
-        Some(made) if format!("`{}`", made.key) == before => {
-            format!("the same with other arguments{}", place(made))
-        }
-        Some(made) => format!("`{}`{}", made.key, place(made)),
-    };
+/// The failure that a function does not do again what it did before.
+fn diverged(what: &str) -> StepError {
     let message = format!(
-        "the function does not do again what it did before: then it called {before}, now {now}"
+        "the function does not do again what it did before: {what}; let it make the calls it made \
+         then, with a `key` for those whose number has changed, and use `atomic resume --upgrade`"
     );
-    StepError::new(DIVERGED, message)
+    StepError::new(code::DIVERGED, message)
 }
 
 /// Where a call is written.
 fn place(made: &Made) -> String {
-    let Some(at) = &made.at else { return String::new() };
-    format!(" ({}:{}:{})", shown(&at.file).display(), at.line, at.column)
+    placed(made.at.as_ref())
+}
+
+fn placed(at: Option<&Place>) -> String {
+    parenthesised(at.map(written).as_deref())
+}
+
+fn parenthesised(place: Option<&str>) -> String {
+    place.map(|place| format!(" ({place})")).unwrap_or_default()
+}
+
+fn written(at: &Place) -> String {
+    format!("{}:{}:{}", shown(&at.file).display(), at.line, at.column)
 }
 
 /// A hash of a value that does not depend on the order of keys.

@@ -285,7 +285,7 @@ fn unread(described: &Value, about: &Metadata, bundle: &Bundle) -> Vec<Fault> {
 /// workflow is exported.
 fn placed(trouble: Trouble, bundle: &Bundle, form: Form) -> typescript::Fault {
     let (entry, is_placed) = (bundle.entry(), trouble.at().is_some());
-    let path = trouble.path.clone();
+    let path = trouble.about.path.clone();
     let mut fault = trouble.into_fault(entry);
     let export = if form == Form::Graph { "graphConfig" } else { "default" };
     let text = bundle.text(entry).unwrap_or_default();

@@ -160,7 +160,9 @@ pub(super) fn failure(trouble: Trouble) -> StepError {
         format!(" ({}:{}:{})", shown(&place.file).display(), place.line, place.column)
     });
     let message = format!("{}{}", trouble.headline(), place.unwrap_or_default());
-    let code = trouble.code.clone().filter(|code| !code.is_empty());
+    // Some codes say what the run has come to, and a file cannot know that.
+    let own = |code: &str| !code.is_empty() && !code::is_known(code);
+    let code = trouble.code.clone().filter(|code| own(code));
     let mut error = StepError::new(code.as_deref().unwrap_or(code::FUNCTION), message);
     if trouble.kind == TroubleKind::Thrown {
         error.thrown = Some(trouble.message.clone());
