@@ -163,7 +163,7 @@ fn is_gone(holder: &str) -> bool {
     if !Path::new("/proc/self").exists() {
         return false;
     }
-    match std::fs::read_to_string(format!("/proc/{id}/stat")) {
+    match fs::read_to_string(format!("/proc/{id}/stat")) {
         // One that nobody has taken note of yet is a zombie.
         Ok(stat) => stat.rsplit(") ").next().is_some_and(|state| state.starts_with('Z')),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
