@@ -4,15 +4,29 @@ use crate::typescript::run;
 use crate::typescript_mended::{fails, graph, project, script, succeeds};
 
 #[test]
-fn a_call_that_was_made_and_is_not_waited_for_fails_the_run() {
+fn calls_that_nobody_waits_for_are_carried_out_all_the_same() {
     let text = script(
-        "  ctx.shell(\"exec sleep 1000\");\n\
-         await ctx.shell(\"true\");\n\
+        "  ctx.shell(\"until test -e second.txt; do :; done; echo first > first.txt\");\n\
+         (async () => { await ctx.shell(\"true\"); await ctx.shell(\"echo last > last.txt\"); })();\n\
+         await ctx.shell(\"echo second > second.txt\");\n\
+         ctx.shell(\"echo third > third.txt\");\n\
          return \"done\";",
     );
-    let signs = ["has returned before `shell:1`", "flow.ts:3:", "await what it calls"];
-    let (project, _) = fails(&text, &signs);
-    assert_eq!(project.of_type("step_cancelled").len(), 1);
+    let project = succeeds(&text);
+    for file in ["first", "second", "third", "last"] {
+        assert_eq!(project.read(&format!("{file}.txt")), format!("{file}\n"));
+    }
+    assert!(project.of_type("step_cancelled").is_empty());
+}
+
+#[test]
+fn a_call_that_nobody_waits_for_and_that_fails_fails_the_run() {
+    let text = script(
+        "  ctx.shell(\"until test -e go; do :; done; exit 3\", { check: true });\n\
+         await ctx.shell(\"touch go\");\n\
+         return \"done\";",
+    );
+    fails(&text, &["ended with the status 3", "flow.ts:3:"]);
 }
 
 #[test]

@@ -74,6 +74,10 @@ pub(super) struct Creating {
 }
 
 impl Advance for Creating {
+    fn check(&self, call: &ScriptCall<'_>) -> Result<(), StepError> {
+        self.script.check(call)
+    }
+
     fn advance(&self, call: &ScriptCall<'_>) -> Result<Value, StepError> {
         let mut said = self.script.advance(call)?;
         let calls = said.get_mut("calls").and_then(Value::as_array_mut);

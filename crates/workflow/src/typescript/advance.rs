@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use atomic_event::{StepError, StepId};
 use atomic_graph::{Evaluation, Issued, code};
 use atomic_typescript::{
-    Arg, Delivery, OpenCall, Outcome, Place, Progress, Script, ScriptCall as Made, Trouble,
-    TroubleKind, Turn, Worker,
+    Arg, Delivery, Outcome, Place, Progress, Script, ScriptCall as Made, Trouble, TroubleKind,
+    Turn, Worker,
 };
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -100,12 +100,10 @@ impl Scripts {
             json!({ "at": call.now, "calls": calls, "cancel": turn.cancelled, "logs": logs });
         match turn.progress {
             Progress::Waiting | Progress::Stuck => {}
+            // What it has begun is not cut off because nobody has waited for it: it ends when all
+            // of that has. Whoever only sleeps was in a race, and misses nothing.
+            Progress::Returned(_) if turn.open.iter().any(|call| call.kind != "sleep") => {}
             Progress::Returned(output) => {
-                if let Some(error) = forgotten(&turn.open, &turn.calls) {
-                    said["calls"] = json!([]);
-                    said["failed"] = json!(error);
-                    return Ok(said);
-                }
                 let patch = if output.is_null() { json!({}) } else { json!({ "result": output }) };
                 said["done"] = json!({ "output": output, "patch": patch });
             }
@@ -202,28 +200,12 @@ impl Advance for Scripts {
                 return Err(StepError::new(code::FUNCTION, message));
             }
         };
-        let is_over = matches!(turn.progress, Progress::Returned(_) | Progress::Threw(_));
-        let said = self.said(turn, call);
-        if !is_over && said.is_ok() {
+        let said = self.said(turn, call)?;
+        if said.get("done").is_none() && said.get("failed").is_none() {
             all.insert(call.step.clone(), live);
         }
-        said
+        Ok(said)
     }
-}
-
-/// What a function has left behind that returns: it would be cut off, or not even be made, and
-/// nobody would ever know. Whoever only sleeps may have been in a race, and misses nothing.
-fn forgotten(open: &[OpenCall], made: &[Made]) -> Option<StepError> {
-    let is_new = |call: &OpenCall| made.iter().any(|made| made.key == call.key);
-    let left = open.iter().filter(|call| call.kind != "sleep" || is_new(call));
-    let left: Vec<String> =
-        left.map(|call| format!("`{}`{}", call.key, placed(call.at.as_ref()))).collect();
-    let message = format!(
-        "the function has returned before {} had ended; await what it calls, and let calls race \
-         in ctx.parallel(…, {{ strategy: \"race\" }}), which stops those that have lost",
-        left.join(", ")
-    );
-    (!left.is_empty()).then(|| StepError::new(code::FUNCTION, message))
 }
 
 /// The code of an error, where it is the one that the function was told with the failure of a call
