@@ -346,19 +346,3 @@ fn a_state_that_is_handed_back_does_not_grow() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(last_values(&ended)["outputs"]["n17"], json!({"k17": 1}));
 }
-
-#[test]
-fn a_call_that_nobody_waits_for_is_not_lost_in_silence() {
-    let project = Project::new();
-    project.write(
-        ".atomic/workflows/forgets.ts",
-        "import { defineWorkflow } from \"atomic/workflows\";\n\
-         export default defineWorkflow({ name: \"forgets\" }).run(async (ctx) => {\n\
-           ctx.writeFile(\"report.txt\", \"x\");\n\
-           return \"done\";\n\
-         });\n",
-    );
-    let ended = run(&project, "forgets", &["--trust"]);
-    assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stderr.contains("forgets.ts:3:"), "{ended:?}");
-}

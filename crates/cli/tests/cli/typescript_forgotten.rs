@@ -26,7 +26,7 @@ fn a_call_that_nobody_waits_for_and_that_fails_fails_the_run() {
          await ctx.shell(\"touch go\");\n\
          return \"done\";",
     );
-    fails(&text, &["ended with the status 3", "flow.ts:3:"]);
+    fails(&text, &["ended with status 3", "flow.ts:3:"]);
 }
 
 #[test]
