@@ -52,19 +52,22 @@ fn argument<'c, 'a>(call: &'c ast::CallExpression<'a>, place: usize) -> Option<&
 
 /// Whether options have, or may have, a `systemPrompt`.
 fn brings_prompt(options: &Expression<'_>) -> bool {
-    match options.get_inner_expression() {
-        Expression::ObjectExpression(object) => object.properties.iter().any(|one| match one {
+    let options = options.get_inner_expression();
+    if let Expression::ObjectExpression(object) = options {
+        return object.properties.iter().any(|one| match one {
             ObjectPropertyKind::ObjectProperty(property) => {
                 property.key.static_name().is_none_or(|name| name == "systemPrompt")
             }
             ObjectPropertyKind::SpreadProperty(_) => true,
-        }),
-        Expression::StringLiteral(_)
-        | Expression::TemplateLiteral(_)
-        | Expression::BinaryExpression(_)
-        | Expression::CallExpression(_)
-        | Expression::StaticMemberExpression(_) => false,
-        // Anything else may be options that somebody else has put together.
-        _ => true,
+        });
     }
+    // Anything that is not surely a prompt may be options that somebody has put together elsewhere.
+    !matches!(
+        options,
+        Expression::StringLiteral(_)
+            | Expression::TemplateLiteral(_)
+            | Expression::BinaryExpression(_)
+            | Expression::CallExpression(_)
+            | Expression::StaticMemberExpression(_)
+    )
 }
