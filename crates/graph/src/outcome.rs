@@ -101,7 +101,7 @@ pub struct StepError {
     pub detail: Option<String>,
     /// What a function of a workflow file threw, in its own words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thrown: Option<String>,
+    pub thrown: Option<Box<str>>,
 }
 
 impl StepError {

@@ -305,7 +305,7 @@ impl<S> std::fmt::Debug for View<'_, S> {
 /// What a function changes in the state, and what else it returns.
 pub struct Update<S> {
     result: StepResult,
-    problem: Option<StepError>,
+    problem: Option<Box<StepError>>,
     of: PhantomData<fn() -> S>,
 }
 
@@ -354,7 +354,7 @@ impl<S> Update<S> {
             Ok(value) => drop(self.result.patch.insert(key.into(), value)),
             Err(problem) => {
                 let message = format!("the value for key `{key}` is not JSON: {problem}");
-                self.problem = Some(StepError::new(code::FUNCTION, message));
+                self.problem = Some(Box::new(StepError::new(code::FUNCTION, message)));
             }
         }
         self
@@ -362,7 +362,7 @@ impl<S> Update<S> {
 
     /// The same as data.
     pub fn into_result(self) -> Result<StepResult, StepError> {
-        self.problem.map_or(Ok(self.result), Err)
+        self.problem.map_or(Ok(self.result), |problem| Err(*problem))
     }
 
     /// Only the changes, where nothing else can be returned.

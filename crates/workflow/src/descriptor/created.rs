@@ -19,9 +19,9 @@ impl Reader<'_, '_, '_> {
         &mut self,
         node: &NodeId,
         make: Arc<MakeFn>,
-        input: Option<FunctionId>,
-    ) -> Option<FunctionId> {
-        let mapper = input.as_ref().and_then(|id| self.functions.find(id).cloned());
+        input: Option<&FunctionId>,
+    ) -> FunctionId {
+        let mapper = input.and_then(|id| self.functions.find(id).cloned());
         let way = self.path.iter().chain([node]).map(NodeId::as_str);
         let word = format!("create-state {}", way.collect::<Vec<_>>().join("/"));
         let function = Function::value(move |call, values| {
@@ -33,7 +33,7 @@ impl Reader<'_, '_, '_> {
             fill(&mut given, make.as_ref(), call.paths, call.state)?;
             Ok(Value::Object(given))
         });
-        Some(self.own_function(&word, function))
+        self.own_function(&word, function)
     }
 }
 

@@ -181,7 +181,7 @@ impl<'d> Reader<'d, '_, '_> {
         if inner.as_text().is_some() {
             let Taken { graph, make } = self.other_workflow(inner, node);
             let input = match make {
-                Some(make) => self.creating(&node.id, make, input),
+                Some(make) => Some(self.creating(&node.id, make, input.as_ref())),
                 None => input,
             };
             return Kind::Subgraph { graph, isolated: true, input, output };

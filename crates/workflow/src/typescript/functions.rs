@@ -165,7 +165,7 @@ pub(super) fn failure(trouble: Trouble) -> StepError {
     let code = trouble.code.clone().filter(|code| own(code));
     let mut error = StepError::new(code.as_deref().unwrap_or(code::FUNCTION), message);
     if trouble.kind == TroubleKind::Thrown {
-        error.thrown = Some(trouble.message.clone());
+        error.thrown = Some(trouble.message.as_str().into());
     }
     let detail = trouble.to_string();
     if trouble.frames.is_empty() && trouble.cause.is_none() {
