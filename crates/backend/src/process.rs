@@ -1,5 +1,6 @@
 //! One running program: lines in, lines out.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -29,6 +30,20 @@ pub(crate) struct Process {
     complaint: Arc<Mutex<String>>,
     /// Whether the guard is gone.
     is_unguarded: bool,
+    /// Whether nobody was there any more to read a line.
+    is_deaf: Arc<AtomicBool>,
+}
+
+/// Writes lines for somebody who does not own the program, as long as it is there.
+#[derive(Clone)]
+pub(crate) struct Writer(mpsc::WeakUnboundedSender<String>);
+
+impl Writer {
+    pub(crate) fn write(&self, line: String) {
+        if let Some(input) = self.0.upgrade() {
+            let _ = input.send(line);
+        }
+    }
 }
 
 /// How a program ended.
@@ -55,10 +70,15 @@ impl Process {
             tokio::spawn(read_complaint(stderr, Arc::clone(&complaint)));
         }
         let (input, written) = mpsc::unbounded_channel();
+        let is_deaf = Arc::new(AtomicBool::default());
         if let Some(stdin) = guarded.stdin.take() {
-            tokio::spawn(write_lines(stdin, written));
+            let is_deaf = Arc::clone(&is_deaf);
+            tokio::spawn(async move {
+                let all = write_lines(stdin, written).await;
+                is_deaf.store(all.is_err(), Ordering::Relaxed);
+            });
         }
-        Ok(Self { guarded, input: Some(input), lines, complaint, is_unguarded: false })
+        Ok(Self { guarded, input: Some(input), lines, complaint, is_unguarded: false, is_deaf })
     }
 
     /// The next line; nothing when there will be no more.
@@ -78,6 +98,16 @@ impl Process {
         if let Some(input) = &self.input {
             let _ = input.send(line);
         }
+    }
+
+    /// What lines are written with by somebody else; it does not keep the program's input open.
+    pub(crate) fn writer(&self) -> Option<Writer> {
+        self.input.as_ref().map(|input| Writer(input.downgrade()))
+    }
+
+    /// Whether a line was surely not read, because nobody was there any more.
+    pub(crate) fn is_deaf(&self) -> bool {
+        self.is_deaf.load(Ordering::Relaxed)
     }
 
     /// How it ended, once its output has.
@@ -116,13 +146,16 @@ impl Process {
     }
 }
 
-async fn write_lines(mut stdin: ChildStdin, mut lines: mpsc::UnboundedReceiver<String>) {
+async fn write_lines(
+    mut stdin: ChildStdin,
+    mut lines: mpsc::UnboundedReceiver<String>,
+) -> std::io::Result<()> {
     while let Some(mut line) = lines.recv().await {
         line.push('\n');
-        if stdin.write_all(line.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
-            return;
-        }
+        stdin.write_all(line.as_bytes()).await?;
+        stdin.flush().await?;
     }
+    Ok(())
 }
 
 async fn read_lines(stdout: ChildStdout, lines: mpsc::Sender<String>) {
