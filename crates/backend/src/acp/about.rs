@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::decode::Who;
-use super::line::News;
+use super::line::{News, Unanswered};
+use super::trouble::words;
 use crate::ModelOffer;
 
 /// The version of the protocol that is spoken here.
@@ -55,9 +56,20 @@ impl About {
         }
     }
 
-    /// The version it speaks.
-    pub(super) fn version(answer: &Value) -> Option<u64> {
-        answer.get("protocolVersion").and_then(Value::as_u64)
+    /// Another version that it speaks, in its first answer, or in what the crate makes of it.
+    pub(super) fn other_version(answer: &Result<Value, Unanswered>) -> Option<String> {
+        match answer {
+            Ok(answer) => {
+                let version = answer.get("protocolVersion").unwrap_or(&Value::Null);
+                (version.as_u64() != Some(PROTOCOL)).then(|| version.to_string())
+            }
+            Err(Unanswered::Refused(error)) => {
+                let words = words(error);
+                let (_, rest) = words.split_once("unsupported ACP protocol version ")?;
+                Some(rest.split(';').next().unwrap_or(rest).to_owned())
+            }
+            Err(Unanswered::Garbled(_) | Unanswered::Gone) => None,
+        }
     }
 
     /// Takes in what comes while a session is opened, of which only this matters; says what else is

@@ -86,6 +86,11 @@ impl Decoder {
         self.calls.get(id)
     }
 
+    /// Whether a tool is being used, as far as is known.
+    pub(super) fn is_using_tools(&self) -> bool {
+        self.calls.values().any(|call| call.list().is_none())
+    }
+
     /// Takes in one update.
     pub(super) fn update(&mut self, update: &Value) -> Vec<TurnEvent> {
         match update.get("sessionUpdate").and_then(Value::as_str).unwrap_or_default() {
@@ -132,6 +137,11 @@ impl Decoder {
     /// What Copilot itself says between what its model says, each in one piece; nothing when it is
     /// the model's.
     fn remark(&mut self, text: &str) -> Option<Vec<TurnEvent>> {
+        if text.starts_with("Error: No response was returned") {
+            // A model that says nothing has not failed.
+            self.has_heard = true;
+            return Some(vec![]);
+        }
         let words = text.strip_prefix("Info: ")?;
         if words.ends_with("Retrying...") {
             self.tries += 1;
@@ -202,6 +212,10 @@ impl Decoder {
     pub(super) fn end(&mut self, answer: &Value) -> (Vec<TurnEvent>, Stop) {
         let spent = self.spending.turn(self.who, answer.get("usage").unwrap_or(&Value::Null));
         let stop = self.stop(answer, spent.as_ref());
+        if matches!(stop, Stop::Failed(_)) && self.tells_an_error() {
+            // Nobody has said that.
+            self.text.truncate(self.text.len() - self.last_piece.len());
+        }
         let mut events = self.said();
         events.extend(spent.map(|usage| TurnEvent::Reported(Report::Spent(usage))));
         (events, stop)
@@ -224,10 +238,8 @@ impl Decoder {
 
     /// The agent says that all is well. Some tell a failure of the model as if it were the answer.
     fn done(&self, has_spent: bool) -> Stop {
-        let tells_errors = self.who == Who::OpenCode;
-        let is_error = self.pieces == 1 && self.last_piece.starts_with(ERROR) && !tells_errors;
         // After tools, what was spent may have been spent before the failure.
-        if is_error && (!has_spent || self.has_used_tools) {
+        if self.tells_an_error() && (!has_spent || self.has_used_tools) {
             let words = self.last_piece.trim_start_matches(ERROR);
             return Stop::Failed(trouble::of_words(words).into_error(&self.backend));
         }
@@ -235,6 +247,12 @@ impl Decoder {
             return self.failed("it ended its turn without a word, and no model was asked");
         }
         Stop::Done { text: self.text.clone() }
+    }
+
+    /// Whether the last thing that was said has the shape of a failure. OpenCode has other words
+    /// for it.
+    fn tells_an_error(&self) -> bool {
+        self.who != Who::OpenCode && self.pieces == 1 && self.last_piece.starts_with(ERROR)
     }
 
     fn failed(&self, why: &str) -> Stop {

@@ -1,6 +1,7 @@
 //! What went wrong, from errors and from words. No IO.
 
 use agent_client_protocol::Error;
+use serde_json::Value;
 
 use crate::BackendError;
 use crate::trouble::{Kind, Trouble, kind};
@@ -23,10 +24,11 @@ pub(super) fn of_error(error: &Error) -> Trouble {
 /// The words of an error, with what it says besides, where that is a text.
 pub(super) fn words(error: &Error) -> String {
     let message = error.message.trim_start_matches("Internal error: ");
-    let details =
-        error.data.as_ref().and_then(|data| data.as_str().or(data.get("details")?.as_str()));
+    let told =
+        |data: &Value| Some(data.as_str().or_else(|| data.get("details")?.as_str())?.to_owned());
+    let details = error.data.as_ref().and_then(told);
     match details {
-        Some(details) if !message.contains(details) => format!("{message}: {details}"),
+        Some(details) if !message.contains(&details) => format!("{message}: {details}"),
         _ => message.to_owned(),
     }
 }
@@ -36,9 +38,11 @@ pub(super) fn of_words(words: &str) -> Trouble {
     let lower = words.to_lowercase();
     let says = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
     let kind = match kind(status(words), words, "") {
-        Kind::Rejected if says(&["prompt budget", "context length"]) => Kind::ContextOverflow,
+        Kind::Rejected if says(&["prompt budget", "context length", "context exceeds"]) => {
+            Kind::ContextOverflow
+        }
         Kind::Rejected if says(&["failed to get response", "retried"]) => Kind::Unavailable,
-        Kind::Rejected if says(&["api key", "unauthorized", "log in"]) => Kind::Login,
+        Kind::Rejected if says(&["api key", "api-key", "unauthorized", "log in"]) => Kind::Login,
         kind => kind,
     };
     Trouble { kind, words: words.to_owned() }
@@ -96,7 +100,9 @@ mod tests {
                 Kind::Overloaded,
             ),
             ("Failed to get response; retried 5 times Last error: 500 x", Kind::Unavailable),
+            ("Session too large to compact - context exceeds model limit", Kind::ContextOverflow),
             ("Incorrect API key provided", Kind::Login),
+            ("invalid x-api-key", Kind::Login),
             ("something else", Kind::Rejected),
         ] {
             assert_eq!(of_words(words).kind, kind, "{words}");

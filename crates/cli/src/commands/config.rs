@@ -21,7 +21,10 @@ pub(crate) fn config(command: Option<&ConfigCommand>) -> Result<ExitCode, Failur
         Some(ConfigCommand::Set { key, value, place }) => {
             let setting = known(key)?;
             let is_users_word = setting.users_word
-                || setting.parse(value).is_ok_and(|value| setting.is_users_word(&value));
+                || value
+                    .iter()
+                    .filter_map(|value| setting.parse(value).ok())
+                    .any(|value| setting.is_users_word(&value));
             if is_users_word && place.scope() == Scope::Project {
                 let why = match setting.users_word {
                     true => "which could vouch for itself",

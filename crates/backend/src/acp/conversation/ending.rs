@@ -27,6 +27,7 @@ impl Talk {
             return;
         }
         turn.interrupted = Some(Instant::now() + INTERRUPTED);
+        turn.was_using_tools = self.decoder.is_using_tools();
         for open in turn.questions.drain(..) {
             open.withdraw();
         }
@@ -47,6 +48,12 @@ impl Talk {
     pub(super) async fn answered(&mut self, number: u64, answer: Result<Value, Error>) {
         if self.turn.as_ref().is_none_or(|turn| turn.number != number) {
             return;
+        }
+        if self.turn.as_ref().is_some_and(|turn| turn.was_using_tools)
+            && let Some(line) = self.line.take()
+        {
+            // What a tool has started is not all the agent's to end.
+            line.end(true).await;
         }
         match answer {
             Ok(answer) => self.turn_ended(&answer),

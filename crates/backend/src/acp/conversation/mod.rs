@@ -56,6 +56,8 @@ struct CurrentTurn {
     questions: Vec<Open>,
     /// By when it has to end, when it was interrupted.
     interrupted: Option<Instant>,
+    /// Whether a tool was being used then, of which something may go on running.
+    was_using_tools: bool,
     /// Why a tool was not allowed, until the agent has gone on since.
     refusal: Option<String>,
     /// How often it was told to go on after that.

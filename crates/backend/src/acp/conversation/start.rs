@@ -86,8 +86,16 @@ impl Talk {
         Ok(())
     }
 
-    /// Starts the program and opens the session.
+    /// Starts the program and opens the session. Some that start at the same time for the first
+    /// time are in each other's way, so that one that ends at once is started again.
     pub(super) async fn launch(&mut self) -> Result<(), BackendError> {
+        match self.launch_once().await {
+            Err(BackendError::Exited { .. }) => self.launch_once().await,
+            launched => launched,
+        }
+    }
+
+    async fn launch_once(&mut self) -> Result<(), BackendError> {
         let shared = Arc::clone(&self.shared);
         let _place = shared.starts.acquire().await;
         let started = Line::start(&shared.guard, &shared.job(&self.request)).await;
@@ -99,10 +107,11 @@ impl Talk {
                 return Ok(());
             }
             Ok(Err(problem)) => problem,
-            Err(_) => NotOpened::Error(BackendError::Exited {
-                backend: shared.id.clone(),
-                status: format!("it was not ready after {} s", READY.as_secs()),
-            }),
+            Err(_) => NotOpened::Error(BackendError::Misconfigured(format!(
+                "{}: the program did not answer within {} s; does it speak ACP?",
+                shared.id,
+                READY.as_secs()
+            ))),
         };
         match problem {
             NotOpened::Gone => {
@@ -118,18 +127,14 @@ impl Talk {
 
     async fn open(&mut self, line: &mut Line) -> Result<(), NotOpened> {
         let answer = self.ask(line, "initialize", self.introduction()).await;
-        let answer = answer.map_err(|no| self.not_opened(no))?;
-        match About::version(&answer) {
-            Some(PROTOCOL) => {}
-            other => {
-                let other = other.map_or_else(|| "none".to_owned(), |other| other.to_string());
-                return Err(NotOpened::Error(BackendError::Misconfigured(format!(
-                    "{}: the program speaks version {other} of ACP, and version {PROTOCOL} is \
-                     spoken here; use another version of the program",
-                    self.shared.id
-                ))));
-            }
+        if let Some(other) = About::other_version(&answer) {
+            return Err(NotOpened::Error(BackendError::Misconfigured(format!(
+                "{}: the program speaks version {other} of ACP, and version {PROTOCOL} is spoken \
+                 here; use another version of the program",
+                self.shared.id
+            ))));
         }
+        let answer = answer.map_err(|no| self.not_opened(no))?;
         self.about = About::read(&answer);
         self.decoder.begin_program(self.about.who);
         let continued = match self.session.is_empty() {
