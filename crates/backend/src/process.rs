@@ -55,6 +55,8 @@ pub(crate) struct Exit {
     pub(crate) status: String,
     /// What it said about it.
     pub(crate) complaint: String,
+    /// Whether the last line was surely not read, because nobody was there any more.
+    pub(crate) is_deaf: bool,
 }
 
 impl Process {
@@ -105,11 +107,6 @@ impl Process {
         self.input.as_ref().map(|input| Writer(input.downgrade()))
     }
 
-    /// Whether a line was surely not read, because nobody was there any more.
-    pub(crate) fn is_deaf(&self) -> bool {
-        self.is_deaf.load(Ordering::Relaxed)
-    }
-
     /// How it ended, once its output has.
     pub(crate) async fn exit(mut self) -> Exit {
         use std::os::unix::process::ExitStatusExt as _;
@@ -127,6 +124,7 @@ impl Process {
             code,
             status: status.map_or_else(|| "it was ended".to_owned(), |status| status.to_string()),
             complaint: lock(&self.complaint).trim().to_owned(),
+            is_deaf: self.is_deaf.load(Ordering::Relaxed),
         }
     }
 

@@ -30,11 +30,13 @@ pub(super) enum News {
 
 /// What comes next on the line.
 pub(super) enum Next {
-    News(News),
+    News(Box<News>),
     /// A line was passed on; what it means comes later.
     Passed,
     /// Something that is not the protocol.
     Garbled(String),
+    /// There are no more lines.
+    Ended,
 }
 
 /// Why something that was asked for is not answered.
@@ -112,12 +114,12 @@ impl Line {
         let is_open = self.incoming.is_some();
         tokio::select! {
             biased;
-            news = self.news.recv() => Next::News(news.unwrap_or(News::Closed)),
+            news = self.news.recv() => Next::News(Box::new(news.unwrap_or(News::Closed))),
             line = self.process.line(), if may_read && is_open => match line {
                 Some(line) => self.pass_on(line),
                 None => {
                     self.incoming = None;
-                    Next::Passed
+                    Next::Ended
                 }
             },
         }
@@ -153,6 +155,11 @@ impl Line {
                 answer = &mut answer => {
                     // What was said before the answer has been said by now.
                     while let Ok(news) = self.news.try_recv() {
+                        if matches!(news, News::Closed) {
+                            // That is for whoever listens next.
+                            let _ = self.teller.send(news);
+                            break;
+                        }
                         heard(news);
                     }
                     return answer.map_err(|error| match self.incoming {
@@ -161,9 +168,13 @@ impl Line {
                     });
                 }
                 next = self.next(true) => match next {
-                    Next::News(News::Closed) => return Err(Unanswered::Gone),
-                    Next::News(news) => heard(news),
-                    Next::Passed => {}
+                    Next::News(news) => match *news {
+                        News::Closed => return Err(Unanswered::Gone),
+                        news @ (News::Noted { .. } | News::Asked { .. } | News::Answered { .. }) => {
+                            heard(news);
+                        }
+                    },
+                    Next::Passed | Next::Ended => {}
                     Next::Garbled(line) => return Err(Unanswered::Garbled(line)),
                 },
             }
@@ -187,10 +198,9 @@ impl Line {
         }
     }
 
-    /// How the program ended, and whether the last thing that was said was surely not read.
-    pub(super) async fn exit(self) -> (Exit, bool) {
-        let is_deaf = self.process.is_deaf();
-        (self.process.exit().await, is_deaf)
+    /// How the program ended.
+    pub(super) async fn exit(self) -> Exit {
+        self.process.exit().await
     }
 
     /// Ends the program and everything it started; with some time for last words, or without.

@@ -37,14 +37,17 @@ pub(super) fn words(error: &Error) -> String {
 pub(super) fn of_words(words: &str) -> Trouble {
     let lower = words.to_lowercase();
     let says = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
-    let kind = match kind(status(words), words, "") {
-        Kind::Rejected if says(&["prompt budget", "context length", "context exceeds"]) => {
-            Kind::ContextOverflow
-        }
-        Kind::Rejected if says(&["failed to get response", "retried"]) => Kind::Unavailable,
-        Kind::Rejected if says(&["api key", "api-key", "unauthorized", "log in"]) => Kind::Login,
-        kind => kind,
-    };
+    let mut kind = kind(status(words), words, "");
+    if kind == Kind::Rejected {
+        // What only agents say.
+        let sayings: [(Kind, &[&str]); 3] = [
+            (Kind::ContextOverflow, &["prompt budget", "context length", "context exceeds"]),
+            (Kind::Unavailable, &["failed to get response", "retried"]),
+            (Kind::Login, &["api key", "api-key", "unauthorized", "log in"]),
+        ];
+        let meant = sayings.into_iter().find(|(_, parts)| says(parts));
+        kind = meant.map_or(kind, |(meant, _)| meant);
+    }
     Trouble { kind, words: words.to_owned() }
 }
 

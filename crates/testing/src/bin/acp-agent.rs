@@ -1,6 +1,6 @@
 //! An agent that speaks ACP and does what its prompt says: what real ones do not do, or not yet.
 //!
-//! What it does from the start is in `ATOMIC_TEST_ACP`.
+//! What it does from the start is said by its second argument.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "it is a program")]
 
 use std::io::{self, BufRead as _, Write as _};
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 fn main() -> ExitCode {
-    let manner = std::env::var("ATOMIC_TEST_ACP").unwrap_or_default();
+    let manner = std::env::args().nth(2).unwrap_or_default();
     let mut agent = Agent { manner, asked: 0, is_cancelled: false, first_words: String::new() };
     match agent.manner.as_str() {
         "banner" => println!("Welcome to the agent!"),

@@ -24,9 +24,9 @@ impl Stand {
         let config = AcpConfig {
             command: "fake --acp".to_owned(),
             program,
-            arguments: vec!["--acp".to_owned()],
+            arguments: vec!["--acp".to_owned(), manner.to_owned()],
             starts: 2,
-            env: vec![("ATOMIC_TEST_ACP".to_owned(), manner.to_owned())],
+            env: vec![],
         };
         let guard = Guard::new(env!("CARGO_BIN_EXE_guard-host").into());
         let workspace = tempfile::tempdir().unwrap();

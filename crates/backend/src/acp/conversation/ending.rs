@@ -80,7 +80,7 @@ impl Talk {
         let mut spent = None;
         for event in events {
             if let TurnEvent::Reported(Report::Spent(usage)) = &event {
-                spent = Some(usage.clone());
+                spent = Some(*usage);
             }
             self.tell(event);
         }
@@ -122,8 +122,8 @@ impl Talk {
     /// The program is gone. A prompt that it has surely not read is sent again, once, to another.
     pub(super) async fn program_ended(&mut self) {
         let Some(line) = self.line.take() else { return };
-        let (exit, is_deaf) = line.exit().await;
-        let unheard = self.turn.as_mut().filter(|turn| turn.interrupted.is_none() && is_deaf);
+        let exit = line.exit().await;
+        let unheard = self.turn.as_mut().filter(|turn| turn.interrupted.is_none() && exit.is_deaf);
         let unheard = unheard.and_then(|turn| turn.unheard.take());
         let error = match unheard {
             Some(blocks) => match self.launch().await {

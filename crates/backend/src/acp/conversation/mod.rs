@@ -85,10 +85,13 @@ impl Talk {
         let (wishes, orders) = mpsc::channel(8);
         let mut talk = Self::new(shared, request, Arc::clone(&presence), orders);
         let backend = talk.shared.id.clone();
-        let (told, opened) = oneshot::channel();
+        let (mut told, opened) = oneshot::channel();
         // In a task of its own: what is begun is ended in good order, even if nobody waits for it.
         tokio::spawn(async move {
-            let launched = talk.enter_and_launch().await;
+            let launched = tokio::select! {
+                launched = talk.enter_and_launch() => launched,
+                () = told.closed() => return talk.end().await,
+            };
             let is_launched = launched.is_ok();
             let _ = told.send(launched.map(|()| talk.session.clone()));
             if is_launched {
@@ -166,8 +169,12 @@ impl Talk {
 
     async fn obey(&mut self, wish: Wish) {
         match wish {
-            Wish::Send { prompt, reply } => {
-                let sent = self.send(&prompt).await;
+            Wish::Send { prompt, mut reply } => {
+                let sent = tokio::select! {
+                    sent = self.send(&prompt) => sent,
+                    // Nobody waits for the program to start any more.
+                    () = reply.closed() => return,
+                };
                 let _ = reply.send(sent);
             }
             Wish::Answer { id, answer, reply } => {
@@ -293,18 +300,22 @@ impl Talk {
     }
 
     async fn hear(&mut self, next: Next) {
-        if let Some(turn) = &mut self.turn {
-            turn.unheard = turn.unheard.take().filter(|_| matches!(next, Next::News(News::Closed)));
-        }
         match next {
-            Next::Passed => {}
-            Next::Garbled(line) => self.is_garbled(&line).await,
-            Next::News(News::Noted { method, params }) => self.noted(&method, &params),
-            Next::News(News::Asked { method, params, responder }) => {
-                self.asked(&method, &params, responder);
+            Next::Passed => {
+                if let Some(turn) = &mut self.turn {
+                    turn.unheard = None;
+                }
             }
-            Next::News(News::Answered { number, answer }) => self.answered(number, answer).await,
-            Next::News(News::Closed) => self.program_ended().await,
+            Next::Ended => {}
+            Next::Garbled(line) => self.is_garbled(&line).await,
+            Next::News(news) => match *news {
+                News::Noted { method, params } => self.noted(&method, &params),
+                News::Asked { method, params, responder } => {
+                    self.asked(&method, &params, responder);
+                }
+                News::Answered { number, answer } => self.answered(number, answer).await,
+                News::Closed => self.program_ended().await,
+            },
         }
     }
 

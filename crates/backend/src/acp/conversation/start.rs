@@ -115,7 +115,7 @@ impl Talk {
         };
         match problem {
             NotOpened::Gone => {
-                let (exit, _) = line.exit().await;
+                let exit = line.exit().await;
                 Err(self.why_it_ended(&exit))
             }
             NotOpened::Error(error) => {

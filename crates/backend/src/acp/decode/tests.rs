@@ -176,13 +176,14 @@ fn a_plan_is_the_agents_list() {
     let empty = plan(json!([]));
     let lists = vec![empty.clone(), plan(json!([entry])), empty];
     let (events, _) = heard(Who::Other, lists);
-    let lists: Vec<usize> = events
-        .iter()
-        .map(|event| match event {
-            TurnEvent::Reported(Report::Todos { items }) => items.len(),
-            other => panic!("{other:?}"),
-        })
-        .collect();
+    let length = |event: &TurnEvent| {
+        if let TurnEvent::Reported(Report::Todos { items }) = event {
+            items.len()
+        } else {
+            panic!("{event:?}")
+        }
+    };
+    let lists: Vec<usize> = events.iter().map(length).collect();
     assert_eq!(lists, [1, 0], "one that was never there is not emptied");
 }
 
@@ -203,14 +204,14 @@ proptest! {
     fn damaged_recordings_are_survived((_, damaged) in disturbed(&RECORDINGS)) {
         for who in [Who::OpenCode, Who::Copilot, Who::Other] {
             let (events, _) = heard(who, damaged.iter().map(|line| serde_json::from_str(line).unwrap()));
-            let typed: usize = events.iter().map(|event| match event {
-                TurnEvent::Typed { text } => text.len(),
-                _ => 0,
-            }).sum();
-            let said: usize = events.iter().map(|event| match event {
-                TurnEvent::Reported(Report::Said { text }) => text.len(),
-                _ => 0,
-            }).sum();
+            let typed = |event: &TurnEvent| {
+                if let TurnEvent::Typed { text } = event { text.len() } else { 0 }
+            };
+            let said = |event: &TurnEvent| {
+                if let TurnEvent::Reported(Report::Said { text }) = event { text.len() } else { 0 }
+            };
+            let (typed, said) =
+                (events.iter().map(typed).sum::<usize>(), events.iter().map(said).sum::<usize>());
             prop_assert!(said <= typed);
         }
     }
