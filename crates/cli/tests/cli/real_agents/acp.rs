@@ -13,26 +13,21 @@ fn backend(program: Program) -> &'static str {
     if program == OpenCode { "acp:opencode acp" } else { "acp:copilot --acp" }
 }
 
-/// Ralph from its plan to its end, interrupted in the middle.
+/// Ralph from its plan to its end.
 #[test]
 fn ralph_builds_the_snake_game_over_acp() {
     let mut script = demo_model::script(OpenCode);
-    // What an agent is told to be is no system prompt here.
-    script.turns.iter_mut().for_each(|turn| turn.system.clear());
+    // What an agent is told to be stands in front of its first prompt.
+    for turn in &mut script.turns {
+        turn.user.append(&mut turn.system);
+    }
     let stand = Stand::of(&[OpenCode], script);
     stand.git(&["init", "--quiet", "--initial-branch=main"]);
     let identity = ["-c", "user.name=Test", "-c", "user.email=test@localhost"];
     let commit = ["commit", "--quiet", "--allow-empty", "--message", "Start"];
     stand.git(&[identity.as_slice(), commit.as_slice()].concat());
     let build = ["run", "ralph", "Build a snake game in Rust", "--backend", backend(OpenCode)];
-    let mut running = Running::start(stand.atomic(&build));
-    stand.asked("Task #5:");
-    running.signal("INT");
-    let paused = running.end();
-    assert_eq!(paused.code, Some(4), "{paused:?}");
-    stand.has_no_processes();
-
-    let ended = stand.run(&["resume", "last"]);
+    let ended = stand.run(&build);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let tasks = stand.env.tasks();
     assert_eq!(tasks.len(), 8, "{tasks:?}");
