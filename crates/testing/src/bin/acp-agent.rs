@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 fn main() -> ExitCode {
     let manner = std::env::args().nth(2).unwrap_or_default();
-    let mut agent = Agent { manner, asked: 0, is_cancelled: false, first_words: String::new() };
+    let mut agent = Agent { manner, asked: 0, is_cancelled: false };
     match agent.manner.as_str() {
         "banner" => println!("Welcome to the agent!"),
         "ends" => {
@@ -29,8 +29,6 @@ struct Agent {
     manner: String,
     asked: u64,
     is_cancelled: bool,
-    /// What it was prompted with before anything else.
-    first_words: String,
 }
 
 /// The next message; nothing when there is none any more.
@@ -104,9 +102,6 @@ impl Agent {
         let blocks = message["params"]["prompt"].as_array().cloned().unwrap_or_default();
         let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
         let words = texts.join("|");
-        if self.first_words.is_empty() {
-            self.first_words.clone_from(&words);
-        }
         let wish = words.rsplit("DO ").next().unwrap_or_default();
         let (verb, rest) = wish.split_once(' ').unwrap_or((wish, ""));
         match verb {
@@ -149,6 +144,16 @@ impl Agent {
                 say("so far");
                 eprintln!("it was too much");
                 std::process::exit(4);
+            }
+            "leave" => {
+                // It hears nothing more, says that it is done, and takes its time to end.
+                if let Ok(nothing) = std::fs::File::open("/dev/null") {
+                    let _ = rustix::stdio::dup2_stdin(&nothing);
+                }
+                say("bye");
+                end(message, "end_turn");
+                std::thread::sleep(std::time::Duration::from_millis(200));
+                std::process::exit(0);
             }
             "hang" => loop {
                 std::thread::park();

@@ -64,10 +64,12 @@ fn failure(stop: &Stop) -> (&str, &str) {
 }
 
 fn remarks(heard: &Heard) -> Vec<&str> {
-    let remark = |report: &Report| {
-        if let Report::Remarked { text } = report { Some(text.clone()) } else { None }
-    };
-    heard.others.iter().filter_map(remark).map(|text| &*text.leak()).collect()
+    let reports = heard.others.iter();
+    reports
+        .filter_map(
+            |it| if let Report::Remarked { text } = it { Some(text.as_str()) } else { None },
+        )
+        .collect()
 }
 
 #[tokio::test]
@@ -108,11 +110,14 @@ async fn a_conversation_is_continued_or_it_is_said_why_not() {
     assert!(code == "misconfigured" && message.contains("cannot continue"), "{message}");
 }
 
+/// A form, what is asked and answered, and what the agent hears.
+type Dialogue<'a> = (&'a str, &'a [(&'a str, &'a [&'a str])], &'a str);
+
 #[tokio::test]
 async fn forms_are_questions() {
     let stand = Stand::new("");
     let conversation = stand.open().await;
-    let table: [(&str, &[(&str, &[&str])], &str); 6] = [
+    let table: [Dialogue<'_>; 6] = [
         ("one", &[("Which colour?", &["Blue"])], r#"{"action":"accept","content":{"colour":"b"}}"#),
         (
             "other",
@@ -211,6 +216,17 @@ async fn an_agent_that_does_not_stop_is_ended_and_goes_on_later() {
     assert_eq!(listener.until_end().await.1, Stop::Interrupted);
     let (_, stop) = exchange(conversation.as_ref(), "DO echo").await;
     assert_eq!(text(&stop), "DO echo");
+}
+
+/// A prompt that was surely not read is sent again; the program had ended, and we did not know.
+#[tokio::test]
+async fn a_prompt_that_nobody_has_read_is_sent_again() {
+    let stand = Stand::new("");
+    let conversation = stand.open().await;
+    for _ in 0..2 {
+        assert_eq!(text(&exchange(conversation.as_ref(), "DO leave").await.1), "bye");
+    }
+    assert_eq!(text(&exchange(conversation.as_ref(), "DO echo").await.1), "DO echo");
 }
 
 #[tokio::test]

@@ -79,10 +79,7 @@ fn part(agent: Agent) -> impl Iterator<Item = Check> {
     let is_left_out = move |check: &Check| {
         LEFT_OUT.iter().any(|(agents, name, _)| agents.contains(&agent) && *name == check.name)
     };
-    let only = std::env::var("ONLY").ok();
-    Check::all().filter(move |check| !is_left_out(check)).filter(move |check| {
-        only.as_ref().is_none_or(|only| only.split(',').any(|o| check.name.contains(o)))
-    })
+    Check::all().filter(move |check| !is_left_out(check))
 }
 
 /// What is left out is there, and is not left out twice.
@@ -156,6 +153,9 @@ fn backend(agent: Agent, program: PathBuf, env: Vec<(String, String)>) -> AcpBac
     AcpBackend::new(config, Guard::new(env!("CARGO_BIN_EXE_guard-host").into()))
 }
 
+/// What a program is started with.
+type Env = Vec<(String, String)>;
+
 /// A home and a model for every scenario: which one is meant cannot be told by the system prompt,
 /// which the protocol does not have.
 struct AcpStage {
@@ -164,7 +164,7 @@ struct AcpStage {
     data: TempDir,
     apart: Mutex<Vec<(Box<dyn Any + Send>, ModelServer)>>,
     /// Homes that the same scenario is played in again.
-    kept: Mutex<Vec<(Scenario, Vec<(String, String)>)>>,
+    kept: Mutex<Vec<(Scenario, Env)>>,
 }
 
 impl AcpStage {
@@ -210,9 +210,10 @@ impl Stage for AcpStage {
 
     fn backend(&self, scenario: &Scenario) -> Box<dyn Backend> {
         let env = self.env(scenario);
-        let program = match scenario {
-            Scenario::NotInstalled => PathBuf::from("/nowhere/missing"),
-            _ => self.agent.program(),
+        let program = if *scenario == Scenario::NotInstalled {
+            PathBuf::from("/nowhere/missing")
+        } else {
+            self.agent.program()
         };
         Box::new(backend(self.agent, program, env))
     }
@@ -282,12 +283,14 @@ impl Tongue for OverAcp {
     }
 
     fn fail(failure: Failure) -> Reply {
-        match failure {
-            Failure::Garbage => Self::run("echo this is no JSON > /proc/$PPID/fd/1; sleep 20"),
-            // As the provider says it: there is no status besides.
-            Failure::Login => error(401, Some("invalid x-api-key")),
-            other => OpenCode::fail(other),
+        if failure == Failure::Garbage {
+            return Self::run("echo this is no JSON > /proc/$PPID/fd/1; sleep 20");
         }
+        if failure == Failure::Login {
+            // As the provider says it: there is no status besides.
+            return error(401, Some("invalid x-api-key"));
+        }
+        OpenCode::fail(failure)
     }
 }
 
@@ -344,14 +347,10 @@ async fn a_prompt_reaches_the_model(agent: Agent) {
         let shows = |sent: Sent| sent.whole().contains("the text of the note");
         assert!(!received.iter().filter_map(Sent::read).any(shows), "{prompt} shows the file");
     }
-    let last = stage.received();
-    let last = last
-        .iter()
-        .filter_map(Sent::read)
-        .filter(|sent| sent.said().contains("You are told here."))
-        .last();
-    let told = last.unwrap().said().matches("You are told here.").count();
-    assert_eq!(told, 1, "it is told once what to be");
+    let received = stage.received();
+    let sent = received.iter().filter_map(Sent::read);
+    let told = sent.map(|sent| sent.said().matches("You are told here.").count()).max();
+    assert_eq!(told, Some(1), "it is told once what to be");
     assert!(!workspace.path().join("made").exists());
 }
 
