@@ -4,6 +4,7 @@
 //! turns them into [`TurnEvent`](atomic_event::TurnEvent)s without IO, and `mod.rs` starts the
 //! program and moves bytes. [`guard`] stands between us and every process that is started.
 
+pub mod acp;
 mod asking;
 pub mod claude;
 mod conversation;

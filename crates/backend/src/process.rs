@@ -1,5 +1,6 @@
 //! One running program: lines in, lines out.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -29,6 +30,20 @@ pub(crate) struct Process {
     complaint: Arc<Mutex<String>>,
     /// Whether the guard is gone.
     is_unguarded: bool,
+    /// Whether nobody was there any more to read a line.
+    is_deaf: Arc<AtomicBool>,
+}
+
+/// Writes lines for somebody who does not own the program, as long as it is there.
+#[derive(Clone)]
+pub(crate) struct Writer(mpsc::WeakUnboundedSender<String>);
+
+impl Writer {
+    pub(crate) fn write(&self, line: String) {
+        if let Some(input) = self.0.upgrade() {
+            let _ = input.send(line);
+        }
+    }
 }
 
 /// How a program ended.
@@ -40,6 +55,8 @@ pub(crate) struct Exit {
     pub(crate) status: String,
     /// What it said about it.
     pub(crate) complaint: String,
+    /// Whether the last line was surely not read, because nobody was there any more.
+    pub(crate) is_deaf: bool,
 }
 
 impl Process {
@@ -55,10 +72,15 @@ impl Process {
             tokio::spawn(read_complaint(stderr, Arc::clone(&complaint)));
         }
         let (input, written) = mpsc::unbounded_channel();
+        let is_deaf = Arc::new(AtomicBool::default());
         if let Some(stdin) = guarded.stdin.take() {
-            tokio::spawn(write_lines(stdin, written));
+            let is_deaf = Arc::clone(&is_deaf);
+            tokio::spawn(async move {
+                let all = write_lines(stdin, written).await;
+                is_deaf.store(all.is_err(), Ordering::Relaxed);
+            });
         }
-        Ok(Self { guarded, input: Some(input), lines, complaint, is_unguarded: false })
+        Ok(Self { guarded, input: Some(input), lines, complaint, is_unguarded: false, is_deaf })
     }
 
     /// The next line; nothing when there will be no more.
@@ -80,6 +102,11 @@ impl Process {
         }
     }
 
+    /// What lines are written with by somebody else; it does not keep the program's input open.
+    pub(crate) fn writer(&self) -> Option<Writer> {
+        self.input.as_ref().map(|input| Writer(input.downgrade()))
+    }
+
     /// How it ended, once its output has.
     pub(crate) async fn exit(mut self) -> Exit {
         use std::os::unix::process::ExitStatusExt as _;
@@ -97,6 +124,7 @@ impl Process {
             code,
             status: status.map_or_else(|| "it was ended".to_owned(), |status| status.to_string()),
             complaint: lock(&self.complaint).trim().to_owned(),
+            is_deaf: self.is_deaf.load(Ordering::Relaxed),
         }
     }
 
@@ -116,13 +144,16 @@ impl Process {
     }
 }
 
-async fn write_lines(mut stdin: ChildStdin, mut lines: mpsc::UnboundedReceiver<String>) {
+async fn write_lines(
+    mut stdin: ChildStdin,
+    mut lines: mpsc::UnboundedReceiver<String>,
+) -> std::io::Result<()> {
     while let Some(mut line) = lines.recv().await {
         line.push('\n');
-        if stdin.write_all(line.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
-            return;
-        }
+        stdin.write_all(line.as_bytes()).await?;
+        stdin.flush().await?;
     }
+    Ok(())
 }
 
 async fn read_lines(stdout: ChildStdout, lines: mpsc::Sender<String>) {

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atomic_backend::Backend;
+use atomic_backend::acp::{AcpBackend, AcpConfig, split_command};
 use atomic_backend::claude::{ClaudeBackend, ClaudeConfig};
 use atomic_backend::copilot::{CopilotBackend, CopilotConfig};
 use atomic_backend::guard::Guard;
 use atomic_backend::opencode::{OpenCodeBackend, OpenCodeConfig};
 use atomic_backend::script::{Script, ScriptBackend};
 use atomic_registry::settings::BACKEND;
-use atomic_registry::{AGENT_PROGRAMS, AgentProgram, Registry, agent_program};
+use atomic_registry::{ACP, AGENT_PROGRAMS, AgentProgram, Registry, agent_program};
 use atomic_runner::{Clock, OtherBackends, Settings, Stage};
 use atomic_session::{Disk, RealDisk};
 
@@ -96,7 +97,7 @@ fn backend_by_name(
                 program: program(programs, "claude")?,
                 sandbox: settings.program.sandbox || is_told_to_be_a_sandbox(),
                 retry_window: Duration::from_secs(settings.program.retry_window_secs),
-                starts: std::thread::available_parallelism().map_or(2, NonZeroUsize::get),
+                starts: starts_at_once(),
                 env: vec![],
             };
             Ok(Arc::new(ClaudeBackend::new(config, guard.clone())))
@@ -127,11 +128,52 @@ fn backend_by_name(
             "the backend `script` plays a file of canned turns; name it with --script <FILE>"
                 .to_owned(),
         )),
+        (command, _) if command.starts_with(ACP) => {
+            Ok(Arc::new(AcpBackend::new(speaker(command, programs)?, guard.clone())))
+        }
         (other, _) => Err(Failure::Usage(format!(
             "there is no backend `{other}` in this version; choose {}",
             BACKEND.kind.words()
         ))),
     }
+}
+
+/// Starting a program is all computing.
+fn starts_at_once() -> usize {
+    std::thread::available_parallelism().map_or(2, NonZeroUsize::get)
+}
+
+/// How any program that speaks ACP is used, by the name of its backend.
+pub(crate) fn speaker(name: &str, programs: &SearchPath) -> Result<AcpConfig, Failure> {
+    let command = name.strip_prefix(ACP).unwrap_or_default().to_owned();
+    let mut words = split_command(&command).map_err(|problem| {
+        Failure::Usage(format!(
+            "the backend `{name}` is no command that can be run: {problem}; write the command that \
+             starts the program, as in `acp:opencode acp`"
+        ))
+    })?;
+    let program = words.remove(0);
+    let located = programs.find(&program);
+    let path = located.path.ok_or_else(|| {
+        Failure::Failed(match located.in_project.first() {
+            Some(path) => format!(
+                "the backend `{name}` needs {program}, which is only in the project ({}), and \
+                 nothing from there is run; install it elsewhere",
+                path.display()
+            ),
+            None => format!(
+                "the backend `{name}` needs {program}, which is not installed, or not in PATH; \
+                 install it, or write where it is: `acp:/path/to/{program} …`"
+            ),
+        })
+    })?;
+    Ok(AcpConfig {
+        command,
+        program: path,
+        arguments: words,
+        starts: starts_at_once(),
+        env: vec![],
+    })
 }
 
 /// The first agent program that is installed.
@@ -202,7 +244,8 @@ mod tests {
         let Kind::Choice(choices) = BACKEND.kind else { panic!("{:?}", BACKEND.kind) };
         let programs = AGENT_PROGRAMS.iter().map(|agent| agent.name);
         for name in choices.iter().map(|(name, _)| *name).chain(programs) {
-            assert!(backend_called(name).is_some(), "{name}");
+            let name = name.replace("<command>", "gemini --acp");
+            assert!(backend_called(&name).is_some(), "{name}");
         }
     }
 }

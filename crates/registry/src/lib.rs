@@ -26,5 +26,5 @@ pub use finding::{Finding, Severity};
 pub use names::{Class, Named, Names, Shadowed, Unknown, instead_of};
 pub use normal::{Family, Model, Tools};
 pub use places::Folders;
-pub use programs::{AGENT_PROGRAMS, AgentProgram, ServersFile, agent_program};
+pub use programs::{ACP, AGENT_PROGRAMS, AgentProgram, ServersFile, agent_program};
 pub use registry::{NotFound, Registry};

@@ -48,16 +48,26 @@ pub const AGENT_PROGRAMS: [AgentProgram; 3] = [
 /// The backend that is no program: it plays canned turns.
 const SCRIPT: (&str, &str) = ("script", "Plays canned turns from a file: no model, no account");
 
+/// What stands in front of the command of any other agent program.
+pub const ACP: &str = "acp:";
+
+/// Any other program: the command that starts it is part of the name.
+const ANY: (&str, &str) = (
+    "acp:<command>",
+    "Any agent that speaks the Agent Client Protocol, by the command that starts it",
+);
+
 /// What can be chosen as a backend, each with what it is.
-pub(crate) const BACKENDS: [(&str, &str); AGENT_PROGRAMS.len() + 1] = backends();
+pub(crate) const BACKENDS: [(&str, &str); AGENT_PROGRAMS.len() + 2] = backends();
 
 /// The agent program of this name.
 pub fn agent_program(name: &str) -> Option<&'static AgentProgram> {
     AGENT_PROGRAMS.iter().find(|program| program.name == name)
 }
 
-const fn backends() -> [(&'static str, &'static str); AGENT_PROGRAMS.len() + 1] {
-    let mut backends = [SCRIPT; AGENT_PROGRAMS.len() + 1];
+const fn backends() -> [(&'static str, &'static str); AGENT_PROGRAMS.len() + 2] {
+    let mut backends = [SCRIPT; AGENT_PROGRAMS.len() + 2];
+    backends[AGENT_PROGRAMS.len() + 1] = ANY;
     let mut index = 0;
     while index < AGENT_PROGRAMS.len() {
         backends[index] = (AGENT_PROGRAMS[index].name, AGENT_PROGRAMS[index].title);

@@ -21,7 +21,7 @@ pub(crate) enum Wish {
 /// A conversation that somebody holds.
 pub(crate) struct Held {
     id: ConversationId,
-    backend: &'static str,
+    backend: BackendId,
     wishes: mpsc::Sender<Wish>,
     presence: Arc<Presence>,
 }
@@ -29,11 +29,11 @@ pub(crate) struct Held {
 impl Held {
     pub(crate) fn new(
         id: String,
-        backend: &'static str,
+        backend: impl Into<BackendId>,
         wishes: mpsc::Sender<Wish>,
         presence: Arc<Presence>,
     ) -> Self {
-        Self { id: ConversationId::from(id), backend, wishes, presence }
+        Self { id: ConversationId::from(id), backend: backend.into(), wishes, presence }
     }
 
     /// Tells the task something and waits for its answer.
@@ -42,7 +42,7 @@ impl Held {
         wish: impl FnOnce(oneshot::Sender<T>) -> Wish,
     ) -> Result<T, BackendError> {
         let over = || BackendError::Misused {
-            backend: BackendId::from(self.backend),
+            backend: self.backend.clone(),
             problem: "the conversation has ended".to_owned(),
         };
         let (reply, answer) = oneshot::channel();

@@ -20,10 +20,19 @@ pub(crate) fn config(command: Option<&ConfigCommand>) -> Result<ExitCode, Failur
         Some(ConfigCommand::Get { key, json }) => get(&project, known(key)?, *json)?,
         Some(ConfigCommand::Set { key, value, place }) => {
             let setting = known(key)?;
-            if setting.users_word && place.scope() == Scope::Project {
+            let is_users_word = setting.users_word
+                || value
+                    .iter()
+                    .filter_map(|value| setting.parse(value).ok())
+                    .any(|value| setting.is_users_word(&value));
+            if is_users_word && place.scope() == Scope::Project {
+                let why = match setting.users_word {
+                    true => "which could vouch for itself",
+                    false => "which could name any program",
+                };
                 return Err(Failure::Usage(format!(
-                    "`{key}` is not taken from a project's file, which could vouch for itself; set \
-                     it for yourself with --user"
+                    "`{key}` is not taken from a project's file, {why}; set it for yourself with \
+                     --user"
                 )));
             }
             set(&project, setting, value, place.scope())?;

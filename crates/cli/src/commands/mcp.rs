@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use atomic_backend::ServerState;
-use atomic_registry::{ServersFile, agent_program};
+use atomic_registry::{ACP, ServersFile, agent_program};
 use atomic_runner::Inherit;
 use console::style;
 use serde_json::json;
@@ -52,7 +52,11 @@ fn row(ServerState { name, status, error }: &ServerState) -> [String; 3] {
 fn remark(here: &Here, is_empty: bool) -> Option<String> {
     let backend = here.backend.id();
     let Some(place) = agent_program(backend.as_str()).map(|program| program.servers) else {
-        return is_empty.then(|| format!("{backend} has no MCP servers."));
+        let says = match backend.as_str().starts_with(ACP) {
+            true => "does not tell of its MCP servers: the protocol has no words for it",
+            false => "has no MCP servers",
+        };
+        return is_empty.then(|| format!("{backend} {says}."));
     };
     let ServersFile { file, key } = place;
     let place = format!("`{key}` in {file}");

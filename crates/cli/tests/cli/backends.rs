@@ -90,6 +90,56 @@ fn whatever_can_be_chosen_can_be_made() {
     }
 }
 
+/// Any program by its command; one that cannot be is told with what to do, and none is taken from a
+/// project's own settings.
+#[test]
+fn a_command_that_speaks_acp_can_be_chosen() {
+    let env = TestEnv::new();
+    let wrong: [(&str, i32, &[&str]); 6] = [
+        ("acp:", 2, &["`acp:` is not complete", "`acp:<command>`"]),
+        ("acp: ", 2, &["`acp: ` is not complete"]),
+        ("acp:<command>", 2, &["is not complete"]),
+        ("acp", 2, &["`acp` is no choice"]),
+        (
+            "acp:nowhere --acp",
+            1,
+            &["needs nowhere, which is not installed", "acp:/path/to/nowhere"],
+        ),
+        ("acp:nowhere 'a", 2, &["a quote (') is not closed", "acp:opencode acp"]),
+    ];
+    for (backend, code, says) in wrong {
+        let refused = ran(bare(&env, &["models", "--backend", backend]));
+        assert_eq!((refused.code, refused.stdout.as_str()), (Some(code), ""), "{refused:?}");
+        assert!(says.iter().all(|says| refused.stderr.contains(says)), "{backend}: {refused:?}");
+        let mut by_variable = bare(&env, &["models"]);
+        by_variable.env("ATOMIC_BACKEND", backend);
+        assert_eq!(ran(by_variable).code, Some(code), "{backend}");
+    }
+    let program = env.work().join("agent");
+    fs::write(&program, "#!/bin/sh\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let inside = format!("acp:{}", program.display());
+    let refused = ran(bare(&env, &["models", "--backend", &inside]));
+    assert!(refused.stderr.contains("nothing from there is run"), "{refused:?}");
+
+    let set = |place: &str| ran(bare(&env, &["config", "set", place, "backend", "acp:nowhere x"]));
+    let refused = set("--project");
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("could name any program"), "{refused:?}");
+    fs::create_dir_all(env.work().join(".atomic")).unwrap();
+    let settings = env.work().join(".atomic/settings.json");
+    fs::write(&settings, r#"{ "backend": "acp:nowhere --acp" }"#).unwrap();
+    let ignored = ran(bare(&env, &["models"]));
+    assert!(ignored.stderr.contains("no agent program is installed"), "{ignored:?}");
+    assert!(ignored.stderr.contains("no project says what program to run"), "{ignored:?}");
+    fs::remove_file(settings).unwrap();
+    assert_eq!(set("--user").code, Some(0));
+    let users = ran(bare(&env, &["models"]));
+    assert!(users.stderr.contains("needs nowhere"), "{users:?}");
+    let doctor = ran(bare(&env, &["doctor"]));
+    assert!(doctor.stdout.contains("needs nowhere"), "{doctor:?}");
+}
+
 /// A script need not be there to be told about.
 #[test]
 fn a_script_takes_any_model_and_has_no_servers() {

@@ -1,6 +1,7 @@
 //! The real programs, driven by the real binary, with a scripted model. What is here is about Claude
 //! Code, or about a `Stand` for any of them.
 
+mod acp;
 mod copilot;
 mod demo_model;
 mod lists;

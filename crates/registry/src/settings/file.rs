@@ -156,9 +156,12 @@ pub(super) fn read(path: &Path, scope: Scope) -> Reading {
         }
         let (start, end) = (property.value.start(), property.value.end());
         match setting.parse_json(&property.value, text.get(start..end).unwrap_or_default()) {
-            Ok(_) if setting.users_word && scope == Scope::Project => {
-                let message =
-                    format!("`{name}` is not taken from here: no project vouches for itself");
+            Ok(value) if setting.is_users_word(&value) && scope == Scope::Project => {
+                let message = if setting.users_word {
+                    format!("`{name}` is not taken from here: no project vouches for itself")
+                } else {
+                    format!("`{name}` is not taken from here: no project says what program to run")
+                };
                 let remedy = format!("remove it, and run `atomic config set --user {name} …`");
                 warnings.add(|| Problem::new(at(property.start()), message, remedy));
             }

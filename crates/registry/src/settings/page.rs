@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::table::{Audience, Preset, SETTINGS, Setting, VARIABLES, Variable};
+use super::table::{Audience, BACKEND, Preset, SETTINGS, Setting, VARIABLES, Variable};
 use super::value::{Kind, Value};
 
 /// What stands above the settings in `docs/settings.md`.
@@ -80,6 +80,9 @@ fn section(setting: &Setting) -> String {
     }
     if setting.kind == Kind::Commands {
         text.push_str("- the variable holds one command; an empty list in a file: none at all\n");
+    }
+    if setting.key == BACKEND.key {
+        text.push_str("- a command is not taken from the project's file\n");
     }
     if setting.users_word {
         text.push_str("- not taken from the project's file: a project cannot vouch for itself\n");

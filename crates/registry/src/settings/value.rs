@@ -5,7 +5,8 @@ use std::fmt;
 use atomic_graph::check::nearest;
 use jsonc_parser::ast;
 
-use super::table::Setting;
+use super::table::{BACKEND, Setting};
+use crate::programs::ACP;
 
 /// What values a setting takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +26,8 @@ pub enum Kind {
     Money,
     /// A length of time.
     Time,
-    /// One of these words, each with what it means.
+    /// One of these words, each with what it means. One that ends with something in pointed brackets
+    /// stands for any words in their place.
     Choice(&'static [(&'static str, &'static str)]),
     /// Commands for the shell.
     Commands,
@@ -143,6 +145,13 @@ impl fmt::Display for WrongValue {
 impl std::error::Error for WrongValue {}
 
 impl Setting {
+    /// Whether a value counts only where the user says it: no project vouches for itself, nor says
+    /// which program to run.
+    pub fn is_users_word(&self, value: &Value) -> bool {
+        let is_command = |text: &String| self.key == BACKEND.key && text.starts_with(ACP);
+        self.users_word || matches!(value, Value::Text(text) if is_command(text))
+    }
+
     /// Reads a value as it is typed.
     pub fn parse(&self, text: &str) -> Result<Value, WrongValue> {
         match self.kind {
@@ -155,10 +164,22 @@ impl Setting {
             Kind::Number { least, most } => self.number(text, least, most),
             Kind::Money => money(text).ok_or_else(|| self.wrong(text)).map(Value::Money),
             Kind::Time => seconds(text).ok_or_else(|| self.wrong(text)).map(Value::Seconds),
-            Kind::Choice(choices) => match choices.iter().find(|(name, _)| *name == text) {
-                Some((name, _)) => Ok(Value::Text((*name).to_owned())),
-                None => Err(self.wrong(text)),
-            },
+            Kind::Choice(choices) => {
+                let open = choices.iter().find_map(|(name, _)| rest_of(name, text));
+                let is_named =
+                    choices.iter().any(|(name, _)| *name == text && opening(name).is_none());
+                match open {
+                    _ if is_named => Ok(Value::Text(text.to_owned())),
+                    Some(rest) if !rest.trim().is_empty() && !rest.starts_with('<') => {
+                        self.filled(text).map(Value::Text)
+                    }
+                    Some(_) => Err(WrongValue {
+                        problem: format!("`{}` is not complete", shortened(text)),
+                        remedy: format!("write {}", listed(choices, "or")),
+                    }),
+                    None => Err(self.wrong(text)),
+                }
+            }
             Kind::Switch => match text {
                 "true" | "1" | "yes" | "on" => Ok(Value::Switch(true)),
                 "false" | "0" | "no" | "off" => Ok(Value::Switch(false)),
@@ -265,6 +286,16 @@ impl Setting {
         }
         WrongValue { problem, remedy }
     }
+}
+
+/// The fixed beginning of a choice that ends with something in pointed brackets.
+fn opening(choice: &str) -> Option<&str> {
+    choice.strip_suffix('>').and_then(|open| open.split_once('<')).map(|(fixed, _)| fixed)
+}
+
+/// What stands in a text in the place of what is in pointed brackets in a choice.
+fn rest_of<'t>(choice: &str, text: &'t str) -> Option<&'t str> {
+    text.strip_prefix(opening(choice)?)
 }
 
 /// The beginning of a text, on one line.

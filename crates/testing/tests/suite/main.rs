@@ -1,5 +1,7 @@
 //! The suites that need real processes, in one binary so that they link once.
 
+#[cfg(test)]
+mod acp;
 mod guard;
 #[cfg(test)]
 mod model;

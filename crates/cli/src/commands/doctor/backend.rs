@@ -4,7 +4,7 @@ use std::path::Path;
 
 use atomic_backend::claude;
 use atomic_registry::settings::{BACKEND, SANDBOX, SCRIPT};
-use atomic_registry::{AGENT_PROGRAMS, AgentProgram, ServersFile, agent_program};
+use atomic_registry::{ACP, AGENT_PROGRAMS, AgentProgram, ServersFile, agent_program};
 
 use super::{Known, Remark, Severity};
 use crate::{settings, stage};
@@ -44,6 +44,12 @@ fn why(known: &Known) -> String {
 
 /// Nothing to use, or nothing that is a program.
 fn without_a_program(known: &Known, chosen: Option<&str>) -> Remark {
+    if let Some(name) = chosen.filter(|name| name.starts_with(ACP))
+        && let Err(problem) = stage::speaker(name, &known.search_path)
+    {
+        let remedy = "correct the command, or choose another backend with --backend";
+        return Remark::new(Severity::Problem, problem.to_string(), remedy);
+    }
     if let Some(name) = chosen {
         return Remark::fine(format!("{name} would be used: {}", why(known)));
     }

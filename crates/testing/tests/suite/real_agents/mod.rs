@@ -1,5 +1,6 @@
 //! The real agent programs, from the folder that `cargo xtask agents` prints.
 
+mod acp;
 mod claude;
 mod claude_chaos;
 mod claude_errors;

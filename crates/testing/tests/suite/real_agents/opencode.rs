@@ -118,7 +118,7 @@ impl Stage for OpenCodeStage {
 const SERVER_TOOL: &str = "host_touch";
 
 /// The words of OpenCode.
-struct OpenCode;
+pub(super) struct OpenCode;
 
 impl Tongue for OpenCode {
     const SUMMARY: &str = "anchored summary";
