@@ -1,0 +1,113 @@
+//! Uses of tools as tool calls.
+
+use std::path::{Path, PathBuf};
+
+use agent_client_protocol::v1::schema::{
+    SessionUpdate, ToolCall as Call, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
+    ToolCallUpdateFields, ToolKind,
+};
+use atomic_event::{StepId, ToolCall, ToolUse};
+
+/// The tools that are being used. Ours have no names of their own: the oldest use of the same tool
+/// on the same thing is the one that has ended.
+#[derive(Debug, Default)]
+pub(crate) struct Tools {
+    /// What begins the name of every call.
+    prefix: String,
+    count: u64,
+    open: Vec<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    id: String,
+    step: StepId,
+    tool: String,
+    summary: String,
+    by: Option<String>,
+}
+
+impl Tools {
+    pub(crate) fn new(prefix: &str) -> Self {
+        Self { prefix: prefix.to_owned(), ..Self::default() }
+    }
+
+    fn next_id(&mut self) -> String {
+        self.count += 1;
+        format!("{}{}", self.prefix, self.count)
+    }
+
+    pub(crate) fn began(&mut self, step: &StepId, call: &ToolCall, folder: &Path) -> SessionUpdate {
+        let id = self.next_id();
+        let ToolCall { tool, summary, by } = call.clone();
+        let shown = shown(&id, &tool, &summary, by.as_deref(), folder);
+        self.open.push(Open { id, step: step.clone(), tool, summary, by });
+        SessionUpdate::ToolCall(shown.status(ToolCallStatus::InProgress))
+    }
+
+    pub(crate) fn ended(&mut self, step: &StepId, used: &ToolUse, folder: &Path) -> SessionUpdate {
+        let status = if used.ok { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
+        let fits =
+            |open: &&Open| open.step == *step && open.tool == used.tool && open.by == used.by;
+        let same = self.open.iter().find(|open| fits(open) && open.summary == used.summary);
+        let id = same.or_else(|| self.open.iter().find(fits)).map(|open| open.id.clone());
+        let Some(id) = id else {
+            // Its beginning was passed over, or it has none.
+            let id = self.next_id();
+            let call = shown(&id, &used.tool, &used.summary, used.by.as_deref(), folder);
+            return SessionUpdate::ToolCall(call.status(status));
+        };
+        self.open.retain(|open| open.id != id);
+        let fields = ToolCallUpdateFields::new().status(status);
+        SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id, fields))
+    }
+
+    /// Nothing more will be heard of what is being used, in one step or at all.
+    pub(crate) fn broke_off(&mut self, step: Option<&StepId>) -> Vec<SessionUpdate> {
+        let gone = |open: &Open| step.is_none_or(|step| open.step == *step);
+        let gone = self.open.extract_if(.., |open| gone(open));
+        let failed = |open: Open| {
+            let fields = ToolCallUpdateFields::new().status(ToolCallStatus::Failed);
+            SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(open.id, fields))
+        };
+        gone.map(failed).collect()
+    }
+}
+
+fn shown(id: &str, tool: &str, summary: &str, by: Option<&str>, folder: &Path) -> Call {
+    let kind = kind(tool);
+    let what = match kind {
+        _ if summary.is_empty() => tool.to_owned(),
+        // A command says itself what it is.
+        ToolKind::Execute => format!("`{summary}`"),
+        _ => format!("{tool} {summary}"),
+    };
+    let title = by.map_or_else(|| what.clone(), |by| format!("{by}: {what}"));
+    let is_file =
+        matches!(kind, ToolKind::Read | ToolKind::Edit | ToolKind::Delete | ToolKind::Move)
+            && !summary.is_empty();
+    let place = is_file.then(|| ToolCallLocation::new(located(summary, folder)));
+    Call::new(id.to_owned(), title)
+        .name(tool.to_owned())
+        .kind(kind)
+        .locations(place.into_iter().collect())
+}
+
+/// Clients want whole paths.
+fn located(path: &str, folder: &Path) -> PathBuf {
+    folder.join(path)
+}
+
+fn kind(tool: &str) -> ToolKind {
+    match tool {
+        "read" | "notebookread" => ToolKind::Read,
+        "write" | "edit" | "multiedit" | "notebookedit" | "patch" | "apply_patch" => ToolKind::Edit,
+        "delete" => ToolKind::Delete,
+        "move" => ToolKind::Move,
+        "grep" | "glob" | "search" | "list" | "ls" | "websearch" => ToolKind::Search,
+        "shell" | "check" => ToolKind::Execute,
+        "webfetch" | "fetch" => ToolKind::Fetch,
+        "task" | "agent" | "think" => ToolKind::Think,
+        _ => ToolKind::Other,
+    }
+}
