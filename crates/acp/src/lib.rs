@@ -13,3 +13,4 @@ mod typed;
 pub use narrator::{Narrator, Voice, message, plan_of_tasks, user_message};
 pub use prompt::{Prompt, Slash};
 pub use question::{Choices, Form};
+pub use tool::{Look, Seen};

@@ -13,7 +13,7 @@ use atomic_event::{
 };
 use serde_json::Value;
 
-use crate::tool::Tools;
+use crate::tool::{Look, Tools};
 use crate::typed::Typed;
 
 /// Whose words are the answer.
@@ -103,13 +103,13 @@ fn plan_of_todos(items: &[Todo]) -> SessionUpdate {
 
 impl Narrator {
     /// Tells what happens in this folder. `prefix` begins the names of its tool calls, which must
-    /// not be those of another turn.
-    pub fn new(voice: Voice, folder: &Path, prefix: &str) -> Self {
+    /// not be those of another turn; `look` looks into files that tools change.
+    pub fn new(voice: Voice, folder: &Path, prefix: &str, look: Look) -> Self {
         Self {
             voice,
             folder: folder.to_owned(),
             folders: BTreeMap::new(),
-            tools: Tools::new(prefix),
+            tools: Tools::new(prefix, look),
             said: Typed::default(),
             thought: Typed::default(),
             spent: Spent::default(),
@@ -200,11 +200,8 @@ impl Narrator {
             self.folders.insert(started.step.clone(), folder.clone());
         }
         let description = started.description.as_ref().filter(|_| self.voice == Voice::Workflow);
-        let progress = description.map(|text| match started.step.item() {
-            Some(item) => format!("**Workflow Progress:** {text} ({item})"),
-            None => format!("**Workflow Progress:** {text}"),
-        });
-        progress.iter().map(|text| message(text)).collect()
+        let progress = description.map(|text| message(&format!("**Workflow Progress:** {text}")));
+        progress.into_iter().collect()
     }
 
     fn report(&mut self, step: &StepId, report: &Report) -> Vec<SessionUpdate> {

@@ -1,21 +1,39 @@
 //! Uses of tools as tool calls.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use agent_client_protocol::v1::schema::{
-    SessionUpdate, ToolCall as Call, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
-    ToolCallUpdateFields, ToolKind,
+    Diff, SessionUpdate, ToolCall as Call, ToolCallContent, ToolCallLocation, ToolCallStatus,
+    ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
 use atomic_event::{StepId, ToolCall, ToolUse};
 
+/// What is in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// There is no such file.
+    Nothing,
+    /// A text.
+    Text(String),
+    /// It cannot be said, or not be shown.
+    Unknown,
+}
+
+/// Looks into files, for somebody who may.
+pub type Look = fn(&Path) -> Seen;
+
 /// The tools that are being used. Ours have no names of their own: the oldest use of the same tool
 /// on the same thing is the one that has ended.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Tools {
     /// What begins the name of every call.
     prefix: String,
     count: u64,
     open: Vec<Open>,
+    look: Look,
+    /// Files that are or were changed, as they were seen last.
+    files: BTreeMap<PathBuf, Seen>,
 }
 
 #[derive(Debug)]
@@ -28,8 +46,9 @@ struct Open {
 }
 
 impl Tools {
-    pub(crate) fn new(prefix: &str) -> Self {
-        Self { prefix: prefix.to_owned(), ..Self::default() }
+    pub(crate) fn new(prefix: &str, look: Look) -> Self {
+        let (prefix, files) = (prefix.to_owned(), BTreeMap::new());
+        Self { prefix, count: 0, open: vec![], look, files }
     }
 
     fn next_id(&mut self) -> String {
@@ -40,6 +59,10 @@ impl Tools {
     pub(crate) fn began(&mut self, step: &StepId, call: &ToolCall, folder: &Path) -> SessionUpdate {
         let id = self.next_id();
         let ToolCall { tool, summary, by } = call.clone();
+        if let Some(path) = changed(&tool, &summary, folder) {
+            let seen = (self.look)(&path);
+            self.files.insert(path, seen);
+        }
         let shown = shown(&id, &tool, &summary, by.as_deref(), folder);
         self.open.push(Open { id, step: step.clone(), tool, summary, by });
         SessionUpdate::ToolCall(shown.status(ToolCallStatus::InProgress))
@@ -51,15 +74,34 @@ impl Tools {
             |open: &&Open| open.step == *step && open.tool == used.tool && open.by == used.by;
         let same = self.open.iter().find(|open| fits(open) && open.summary == used.summary);
         let id = same.or_else(|| self.open.iter().find(fits)).map(|open| open.id.clone());
+        let path = changed(&used.tool, &used.summary, folder).filter(|_| used.ok);
+        let content: Vec<_> = path.and_then(|path| self.diff(path)).into_iter().collect();
         let Some(id) = id else {
             // Its beginning was passed over, or it has none.
             let id = self.next_id();
             let call = shown(&id, &used.tool, &used.summary, used.by.as_deref(), folder);
-            return SessionUpdate::ToolCall(call.status(status));
+            return SessionUpdate::ToolCall(call.status(status).content(content));
         };
         self.open.retain(|open| open.id != id);
-        let fields = ToolCallUpdateFields::new().status(status);
+        let mut fields = ToolCallUpdateFields::new().status(status);
+        if !content.is_empty() {
+            fields = fields.content(content);
+        }
         SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id, fields))
+    }
+
+    /// What has become of a file since it was seen last, where both can be shown.
+    fn diff(&mut self, path: PathBuf) -> Option<ToolCallContent> {
+        let now = (self.look)(&path);
+        let before = self.files.insert(path.clone(), now.clone())?;
+        let (old, Seen::Text(new)) = (before.clone(), &now) else { return None };
+        let old = match old {
+            Seen::Nothing => None,
+            Seen::Text(text) => Some(text),
+            Seen::Unknown => return None,
+        };
+        let diff = Diff::new(path, new.clone()).old_text(old);
+        (before != now).then_some(ToolCallContent::Diff(diff))
     }
 
     /// Nothing more will be heard of what is being used, in one step or at all.
@@ -91,6 +133,12 @@ fn shown(id: &str, tool: &str, summary: &str, by: Option<&str>, folder: &Path) -
         .name(tool.to_owned())
         .kind(kind)
         .locations(place.into_iter().collect())
+}
+
+/// The file that a tool changes.
+fn changed(tool: &str, summary: &str, folder: &Path) -> Option<PathBuf> {
+    let is_change = kind(tool) == ToolKind::Edit && !summary.is_empty();
+    is_change.then(|| located(summary, folder))
 }
 
 /// Clients want whole paths.

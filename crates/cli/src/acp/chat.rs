@@ -16,7 +16,7 @@ use atomic_runner::{Inherit, OnQuestion, Settings};
 use tokio::time::Instant;
 
 use super::ask::Put;
-use super::play::{Player, apart};
+use super::play::{Player, apart, look};
 use super::record::Note;
 use super::seat::{Orders, Seat, Spent};
 use super::trouble;
@@ -105,7 +105,7 @@ impl Chat {
         let prompt = self.composed(text);
         let prefix = format!("t{turns}-");
         let folder = &player.seat.folder;
-        let mut narrator = Narrator::new(Voice::Agent, folder, &prefix).after(spent.0);
+        let mut narrator = Narrator::new(Voice::Agent, folder, &prefix, look).after(spent.0);
         let end = self.send(player, &mut narrator, prompt).await;
         *spent = Spent(narrator.cost());
         match end {

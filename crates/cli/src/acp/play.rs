@@ -1,11 +1,12 @@
 //! A run that is seen through.
 
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::StopReason;
-use atomic_acp::{Narrator, Voice, plan_of_tasks};
+use atomic_acp::{Narrator, Seen, Voice, plan_of_tasks};
 use atomic_event::{Event, Intent, Question, QuestionId};
 use atomic_runner::{Ended, Outcome, Show, Shown};
 use serde_json::Value;
@@ -47,15 +48,16 @@ impl Player<'_> {
         begun: Begun,
         mind: &mut Mind,
     ) -> Result<(StopReason, Option<String>), Error> {
-        let Begun { run, show, name, is_one_turn, folder } = begun;
+        let Begun { run, show, name, is_one_turn, is_new, folder } = begun;
         let voice = if is_one_turn { Voice::Agent } else { Voice::Workflow };
         let dir = run.dir().to_owned();
         self.seat.note(Note::Ran { dir: dir.clone() });
         self.seat.runs(&name);
         mind.unfinished = None;
         if !is_one_turn {
+            let verb = if is_new { "Started" } else { "Resumed" };
             let session = run.session();
-            self.line.say(&format!("Started {} session: {session}", proper_name(&name)));
+            self.line.say(&format!("{verb} {} session: {session}", proper_name(&name)));
         }
         if let Some(why) = show.unlisted() {
             self.line.say(&format!("Note: this session is not in the list of sessions: {why}"));
@@ -63,7 +65,7 @@ impl Player<'_> {
         let (intents, wishes) = mpsc::channel(16);
         let driven = tokio::spawn(run.drive(wishes));
         let prefix = format!("t{}-", mind.turns);
-        let narrator = Narrator::new(voice, &folder, &prefix).after(mind.spent.0);
+        let narrator = Narrator::new(voice, &folder, &prefix, look).after(mind.spent.0);
         let (tasks, questions) = (vec![], VecDeque::new());
         let mut playing =
             Playing { player: self, narrator, dir, tasks, questions, intents, has_left: false };
@@ -94,6 +96,9 @@ impl Player<'_> {
             _ => format!("Resume with: /resume {session}"),
         };
         let say = |text: &str| self.line.say(text);
+        if let Some(tasks) = told_tasks(&ended.dir) {
+            say(&tasks);
+        }
         match &ended.outcome {
             Outcome::Completed if is_one_turn => {}
             Outcome::Completed => {
@@ -208,9 +213,49 @@ impl Playing<'_> {
     }
 }
 
+/// How many tasks are done, and what became of the others.
+fn summary(tasks: &[Value]) -> Option<String> {
+    let field = |task: &Value, key: &str| {
+        task.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let (done, open): (Vec<_>, Vec<_>) =
+        tasks.iter().partition(|task| field(task, "status") == "completed");
+    let mut lines = vec![format!("{} of {} tasks are completed.", done.len(), tasks.len())];
+    lines.extend(open.iter().map(|task| {
+        let status = field(task, "status").replace('_', " ");
+        let error = field(task, "error");
+        let why = if error.is_empty() { String::new() } else { format!(" ({})", first(&error)) };
+        format!("- {} {}: {status}{why}", field(task, "id"), field(task, "content"))
+    }));
+    (!tasks.is_empty()).then(|| lines.join("\n"))
+}
+
+/// The same of a session's file.
+pub(super) fn told_tasks(dir: &Path) -> Option<String> {
+    summary(&tasks(dir))
+}
+
+fn first(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
 fn tasks(dir: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(dir.join("tasks.json")).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// The largest file of which a change is shown, in bytes.
+const LARGEST: u64 = 256 * 1024;
+
+/// What is in a file that an agent changes.
+pub(super) fn look(path: &Path) -> Seen {
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Seen::Nothing,
+        Ok(found) if found.is_file() && found.len() <= LARGEST => {
+            std::fs::read_to_string(path).map_or(Seen::Unknown, Seen::Text)
+        }
+        Ok(_) | Err(_) => Seen::Unknown,
+    }
 }
 
 /// Does something that waits for disks and for code where that holds nobody up.

@@ -28,6 +28,8 @@ pub(super) struct Begun {
     pub(super) name: String,
     /// Whether it is one turn of one agent.
     pub(super) is_one_turn: bool,
+    /// Whether it has just begun.
+    pub(super) is_new: bool,
     /// Where it works.
     pub(super) folder: PathBuf,
 }
@@ -111,7 +113,7 @@ impl Wish {
         let workspace = self.folder.clone();
         let request = StartRequest { workflow, prompt, workspace, model, settings: wanted };
         let (run, show) = Run::start(stage, request)?;
-        Ok(Begun { run, show, name, is_one_turn, folder: self.folder.clone() })
+        Ok(Begun { run, show, name, is_one_turn, is_new: true, folder: self.folder.clone() })
     }
 
     /// Takes the session in a folder up again.
@@ -122,7 +124,7 @@ impl Wish {
         let (name, folder) = (workflow.to_string(), workspace.clone());
         let is_one_turn = is_one_turn(&prepared.created);
         let (run, show) = prepared.take_up(vec![])?;
-        Ok(Begun { run, show, name, is_one_turn, folder })
+        Ok(Begun { run, show, name, is_one_turn, is_new: false, folder })
     }
 }
 
@@ -164,7 +166,7 @@ pub(super) fn notes_of_session(id: &str, folder: &Path) -> Option<Vec<Note>> {
             said.push(format!("Note: {text}"));
         }
     }
-    said.extend(crate::show::task_lines(&dir));
+    said.extend(super::play::told_tasks(&dir));
     said.push(format!("The session is {status}."));
     Some(vec![
         Note::Opened { cwd: folder.to_owned() },
