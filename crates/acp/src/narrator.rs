@@ -39,11 +39,26 @@ pub struct Narrator {
     spent: Spent,
 }
 
-/// What was spent so far; unknown as soon as a part of it is.
-#[derive(Clone, Copy, Debug, Default)]
-struct Spent {
+/// What was spent so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spent {
+    /// Tokens, those that were read and those that were written.
+    pub tokens: u64,
     usd: f64,
     is_unknown: bool,
+}
+
+impl Spent {
+    /// The money; unknown as soon as a part of it is.
+    pub fn usd(self) -> Option<f64> {
+        Some(self.usd).filter(|_| !self.is_unknown)
+    }
+
+    fn add(&mut self, usage: &Usage) {
+        self.tokens += usage.input_tokens + usage.output_tokens;
+        self.usd += usage.cost_usd.unwrap_or(0.0);
+        self.is_unknown |= usage.cost_usd.is_none();
+    }
 }
 
 /// A message of ours as a paragraph.
@@ -236,27 +251,26 @@ impl Narrator {
     /// What was spent counts for the session; how full a conversation is says something only
     /// where there is one.
     fn spent(&mut self, usage: &Usage) -> Vec<SessionUpdate> {
-        self.spent.usd += usage.cost_usd.unwrap_or(0.0);
-        self.spent.is_unknown |= usage.cost_usd.is_none();
+        self.spent.add(usage);
         let (Some(used), Some(size)) = (usage.context_tokens, usage.context_window) else {
             return vec![];
         };
         if self.voice == Voice::Workflow {
             return vec![];
         }
-        let cost = self.cost().map(|usd| Cost::new(usd, "USD"));
+        let cost = self.spent.usd().map(|usd| Cost::new(usd, "USD"));
         vec![SessionUpdate::UsageUpdate(UsageUpdate::new(used, size).cost(cost))]
     }
 
-    /// What everything has cost so far, where all of it is known.
-    pub fn cost(&self) -> Option<f64> {
-        Some(self.spent.usd).filter(|_| !self.spent.is_unknown)
+    /// Everything that was spent so far.
+    pub fn spent_so_far(&self) -> Spent {
+        self.spent
     }
 
-    /// Goes on counting from what was spent before; nothing is unknown.
+    /// Goes on counting from what was spent before.
     #[must_use]
-    pub fn after(mut self, spent: Option<f64>) -> Self {
-        self.spent = Spent { usd: spent.unwrap_or(0.0), is_unknown: spent.is_none() };
+    pub fn after(mut self, spent: Spent) -> Self {
+        self.spent = spent;
         self
     }
 }

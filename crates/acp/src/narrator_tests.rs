@@ -153,7 +153,7 @@ fn an_agent_is_heard_as_it_writes() {
     usage_update: {"used":500,"size":1000}
     tool_call_update: {"toolCallId":"t1-2","status":"failed"}
     "#);
-    assert_eq!(narrator.cost(), None);
+    assert_eq!(narrator.spent_so_far().usd(), None);
 }
 
 #[test]

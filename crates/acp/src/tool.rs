@@ -118,11 +118,13 @@ impl Tools {
 
 fn shown(id: &str, tool: &str, summary: &str, by: Option<&str>, folder: &Path) -> Call {
     let kind = kind(tool);
-    let what = match kind {
-        _ if summary.is_empty() => tool.to_owned(),
+    let what = if summary.is_empty() {
+        tool.to_owned()
+    } else if kind == ToolKind::Execute {
         // A command says itself what it is.
-        ToolKind::Execute => format!("`{summary}`"),
-        _ => format!("{tool} {summary}"),
+        format!("`{summary}`")
+    } else {
+        format!("{tool} {summary}")
     };
     let title = by.map_or_else(|| what.clone(), |by| format!("{by}: {what}"));
     let is_file =

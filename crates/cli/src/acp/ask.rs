@@ -82,9 +82,8 @@ impl Line {
         ask: impl FnOnce(SessionId) -> RequestPermissionRequest,
     ) -> Option<String> {
         let sent = self.connection.send_request(ask(self.session.clone()));
-        match sent.block_task().await.ok()?.outcome {
-            RequestPermissionOutcome::Selected(chosen) => Some(chosen.option_id.to_string()),
-            _ => None,
-        }
+        let outcome = sent.block_task().await.ok()?.outcome;
+        let RequestPermissionOutcome::Selected(chosen) = outcome else { return None };
+        Some(chosen.option_id.to_string())
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::StopReason;
-use atomic_acp::{Narrator, Voice};
+use atomic_acp::{Narrator, Spent, Voice};
 use atomic_backend::guard::Guard;
 use atomic_backend::{Backend, BackendError, Conversation, OpenRequest, Place, Turn};
 use atomic_event::{
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::ask::Put;
 use super::play::{Player, apart, look};
 use super::record::Note;
-use super::seat::{Orders, Seat, Spent};
+use super::seat::{Orders, Seat};
 use super::trouble;
 use crate::args::AcpArgs;
 use crate::catalog::Catalog;
@@ -52,6 +52,23 @@ struct Program {
     registry: Arc<Registry>,
     settings: Settings,
     model: Option<String>,
+}
+
+impl Program {
+    /// Why nothing more may be spent, if so.
+    fn ceiling(&self, spent: Spent) -> Option<StepError> {
+        let Settings { max_cost_usd, max_tokens, .. } = &self.settings;
+        if max_cost_usd.is_some() && !self.backend.reports_cost() {
+            let id = self.backend.id();
+            let message =
+                format!("{id} does not say what turns cost, so --max-cost cannot be kept");
+            return Some(StepError::new("ceiling", message));
+        }
+        let is_spent = max_cost_usd.is_some_and(|most| spent.usd().is_none_or(|usd| usd >= most))
+            || max_tokens.is_some_and(|most| spent.tokens >= most);
+        let message = "this session has spent as much as --max-cost or --max-tokens allows";
+        is_spent.then(|| StepError::new("ceiling", message))
+    }
 }
 
 /// How a turn came to its end.
@@ -102,12 +119,15 @@ impl Chat {
             () = orders.stop() => return Ok(StopReason::Cancelled),
         };
         opened?;
+        if let Some(error) = self.program.as_ref().and_then(|program| program.ceiling(*spent)) {
+            return Err(trouble::of_step(&error));
+        }
         let prompt = self.composed(text);
         let prefix = format!("t{turns}-");
         let folder = &player.seat.folder;
-        let mut narrator = Narrator::new(Voice::Agent, folder, &prefix, look).after(spent.0);
+        let mut narrator = Narrator::new(Voice::Agent, folder, &prefix, look).after(*spent);
         let end = self.send(player, &mut narrator, prompt).await;
-        *spent = Spent(narrator.cost());
+        *spent = narrator.spent_so_far();
         match end {
             End::Done | End::Left => Ok(StopReason::EndTurn),
             End::Stopped => Ok(StopReason::Cancelled),
@@ -200,9 +220,10 @@ impl Chat {
         let Some(conversation) = self.conversation.take() else {
             return End::Failed(StepError::new("exited", "the conversation is closed"));
         };
-        let settings = self.program.as_ref().map(|program| program.settings.clone());
-        let settings = settings.unwrap_or_default();
-        let mut exchange = Exchange { player, narrator, settings: &settings, left: vec![] };
+        let Some(program) = &self.program else {
+            return End::Failed(StepError::new("exited", "the agent program is gone"));
+        };
+        let mut exchange = Exchange { player, narrator, program, left: vec![] };
         let end = exchange.hold(conversation.as_ref(), prompt).await;
         self.left = std::mem::take(&mut exchange.left);
         self.conversation = Some(conversation);
@@ -297,7 +318,7 @@ struct Unended;
 struct Exchange<'e> {
     player: &'e Player<'e>,
     narrator: &'e mut Narrator,
-    settings: &'e Settings,
+    program: &'e Program,
     left: Vec<Question>,
 }
 
@@ -307,7 +328,7 @@ impl Exchange<'_> {
         conversation: &dyn Conversation,
         prompt: String,
     ) -> Result<End, Unended> {
-        let limit = Duration::from_secs(self.settings.turn_timeout_secs);
+        let limit = Duration::from_secs(self.program.settings.turn_timeout_secs);
         let mut deadline = Instant::now() + limit;
         let mut orders = self.player.orders.clone();
         let sent = tokio::select! {
@@ -336,6 +357,13 @@ impl Exchange<'_> {
                 return Ok(End::Failed(StepError::new("exited", message)));
             };
             self.player.line.show_all(self.narrator.turn(&StepId::new(STEP), &event));
+            let is_over = matches!(event, TurnEvent::Ended(_));
+            if let Some(error) = self.program.ceiling(self.narrator.spent_so_far())
+                && !is_over
+            {
+                let _ = self.interrupt(conversation, &mut turn).await;
+                return Ok(End::Failed(error));
+            }
             match event {
                 TurnEvent::Asked { id, question, .. } => {
                     let asked = Instant::now();
@@ -377,7 +405,7 @@ impl Exchange<'_> {
         question: &Question,
         orders: &mut Orders,
     ) -> Option<Answer> {
-        match self.settings.on_question {
+        match self.program.settings.on_question {
             OnQuestion::Recommended => {
                 let label = question.recommended()?.label.clone();
                 let line = self.player.line;

@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 
 use super::ask::Line;
 use super::record::{self, Note, Record};
-use super::seat::{Mind, Order, Seat};
+use super::seat::{Busy, Mind, Order, Seat};
 use super::{commands, start, trouble, turn};
 use crate::args::AcpArgs;
 
@@ -116,7 +116,8 @@ impl Desk {
                 | Note::Unknown => {}
             }
         }
-        if let Some(how) = unfinished(&notes).and_then(|(dir, _)| start::how_it_stands(&dir)) {
+        let last = record::last_run(&notes).filter(|dir| start::can_go_on(dir));
+        if let Some(how) = last.and_then(|dir| start::how_it_stands(&dir)) {
             line.say(&how);
         }
         line.show(commands::available(&asked.cwd));
@@ -158,16 +159,18 @@ impl Desk {
                 notes
             }
         };
+        let last = record::last_run(&notes);
+        let unfinished = last.clone().filter(|dir| start::can_go_on(dir));
         if let Some(seat) = self.seat(session) {
-            if seat.mind.try_lock().is_err() {
+            let Ok(mut mind) = seat.mind.try_lock() else {
                 return Err(trouble::not_now("a prompt is under way in this session"));
-            }
+            };
+            mind.unfinished = unfinished;
             return Ok(notes);
         }
         // Whatever a killed program may have left.
         guard::end_survivors(id).map_err(|error| trouble::failed(error.to_string()))?;
-        let mut mind = Mind { notices: notices(servers), ..Mind::default() };
-        mind.unfinished = unfinished(&notes).map(|(dir, _)| dir);
+        let mut mind = Mind { notices: notices(servers), unfinished, last, ..Mind::default() };
         mind.chat.continue_from(&notes);
         self.put(Seat::new(id, folder, mind));
         Ok(notes)
@@ -190,7 +193,7 @@ impl Desk {
         self: &Arc<Self>,
         asked: &PromptRequest,
         responder: Responder<PromptResponse>,
-        connection: ConnectionTo<Client>,
+        connection: &ConnectionTo<Client>,
     ) -> Result<(), Error> {
         let Some(seat) = self.seat(&asked.session_id) else {
             return responder.respond_with_error(trouble::not_open(&asked.session_id.0));
@@ -200,12 +203,13 @@ impl Desk {
             Err(why) => return responder.respond_with_error(trouble::not_now(why)),
         };
         let prompt = Prompt::read(&asked.prompt);
-        let line = self.line(&connection, &asked.session_id);
+        let line = self.line(connection, &asked.session_id);
         let desk = Arc::clone(self);
         self.spawn(async move {
+            let busy = Busy(&seat);
             let answered = turn::answer(&desk, &seat, &line, (prompt, orders)).await;
             // The next prompt may come as soon as this one is answered.
-            seat.end();
+            drop(busy);
             let _ = responder.respond_with_result(answered.map(PromptResponse::new));
         });
         Ok(())
@@ -257,15 +261,6 @@ impl Desk {
     }
 }
 
-/// The folder of the run that a session is about, if that can go on.
-fn unfinished(notes: &[Note]) -> Option<(std::path::PathBuf, ())> {
-    let last = notes.iter().rev().find_map(|note| match note {
-        Note::Ran { dir } => Some(dir.clone()),
-        _ => None,
-    })?;
-    start::can_go_on(&last).then_some((last, ()))
-}
-
 fn usable(folder: &Path) -> Result<(), Error> {
     if !folder.is_absolute() {
         return Err(trouble::wrong(format!("{} is no absolute path", folder.display())));
@@ -281,13 +276,11 @@ fn notices(servers: &[McpServer]) -> Vec<String> {
     if servers.is_empty() {
         return vec![];
     }
-    let names = servers.iter().map(|server| match server {
-        McpServer::Http(server) => server.name.as_str(),
-        McpServer::Sse(server) => server.name.as_str(),
-        McpServer::Stdio(server) => server.name.as_str(),
-        _ => "another",
-    });
-    let names: Vec<&str> = names.collect();
+    let name = |server: &McpServer| {
+        let told = serde_json::to_value(server).unwrap_or_default();
+        told.get("name").and_then(|name| name.as_str()).unwrap_or("another").to_owned()
+    };
+    let names: Vec<String> = servers.iter().map(name).collect();
     vec![format!(
         "Note: the MCP servers of the editor are not passed on to agents ({}). Agents have those \
          that are set up for their program.",

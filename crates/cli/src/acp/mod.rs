@@ -106,7 +106,7 @@ async fn serve(desk: &Arc<Desk>) -> Result<(), Error> {
         )
         .on_receive_request(
             async move |asked: PromptRequest, responder, line| {
-                prompt.prompt(&asked, responder, line)
+                prompt.prompt(&asked, responder, &line)
             },
             on_receive_request!(),
         )

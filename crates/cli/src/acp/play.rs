@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::ask::{Line, Put};
 use super::record::Note;
-use super::seat::{Mind, Orders, Seat, Spent};
+use super::seat::{Mind, Orders, Seat};
 use super::start::Begun;
 use super::trouble;
 use crate::show::{final_text, proper_name, question_text};
@@ -53,7 +53,7 @@ impl Player<'_> {
         let dir = run.dir().to_owned();
         self.seat.note(Note::Ran { dir: dir.clone() });
         self.seat.runs(&name);
-        mind.unfinished = None;
+        (mind.unfinished, mind.last) = (None, Some(dir.clone()));
         if !is_one_turn {
             let verb = if is_new { "Started" } else { "Resumed" };
             let session = run.session();
@@ -65,12 +65,12 @@ impl Player<'_> {
         let (intents, wishes) = mpsc::channel(16);
         let driven = tokio::spawn(run.drive(wishes));
         let prefix = format!("t{}-", mind.turns);
-        let narrator = Narrator::new(voice, &folder, &prefix, look).after(mind.spent.0);
+        let narrator = Narrator::new(voice, &folder, &prefix, look).after(mind.spent);
         let (tasks, questions) = (vec![], VecDeque::new());
         let mut playing =
             Playing { player: self, narrator, dir, tasks, questions, intents, has_left: false };
         playing.follow(show, self.orders.clone()).await;
-        mind.spent = Spent(playing.narrator.cost());
+        mind.spent = playing.narrator.spent_so_far();
         let ended = driven.await.map_err(|error| trouble::failed(error.to_string()))?;
         let ended = ended.map_err(|error| trouble::failed(error.to_string()))?;
         self.tell_end(&ended, &name, is_one_turn);
@@ -187,7 +187,9 @@ impl Playing<'_> {
             Shown::Fact(fact) => {
                 self.note_questions(&fact.event);
                 line.show_all(self.narrator.fact(&fact.event));
-                self.tell_tasks();
+                if !matches!(fact.event, Event::StepReported { .. }) {
+                    self.tell_tasks();
+                }
             }
             Shown::Streamed { .. } => {}
         }

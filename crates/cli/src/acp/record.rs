@@ -58,6 +58,14 @@ fn folder() -> Option<PathBuf> {
     Some(home::folder()?.join("acp"))
 }
 
+/// The folder of the last run in a session.
+pub(super) fn last_run(notes: &[Note]) -> Option<PathBuf> {
+    notes.iter().rev().find_map(|note| {
+        let Note::Ran { dir } = note else { return None };
+        Some(dir.clone())
+    })
+}
+
 /// Whether it can be a name of ours. It becomes part of a path.
 pub(super) fn is_id(text: &str) -> bool {
     text.len() == 36 && text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
@@ -120,13 +128,13 @@ pub(super) fn all() -> Vec<Kept> {
 fn kept(path: &Path) -> Option<Kept> {
     let id = path.file_stem()?.to_str().filter(|id| is_id(id))?.to_owned();
     let lines = lines(path)?;
-    let cwd = lines.iter().find_map(|line| match &line.note {
-        Note::Opened { cwd } => Some(cwd.clone()),
-        _ => None,
+    let cwd = lines.iter().find_map(|line| {
+        let Note::Opened { cwd } = &line.note else { return None };
+        Some(cwd.clone())
     })?;
-    let title = lines.iter().find_map(|line| match &line.note {
-        Note::Prompted { text } => text.lines().find(|line| !line.trim().is_empty()),
-        _ => None,
+    let title = lines.iter().find_map(|line| {
+        let Note::Prompted { text } = &line.note else { return None };
+        text.lines().find(|line| !line.trim().is_empty())
     });
     let title = title.map(|title| title.trim().chars().take(80).collect());
     Some(Kept { id, cwd, title, updated: lines.last()?.at })

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use atomic_acp::Spent;
 use tokio::sync::{Mutex as Held, watch};
 
 use super::chat::Chat;
@@ -62,17 +63,20 @@ pub(super) struct Mind {
     pub(super) notices: Vec<String>,
     /// The folder of a run that the next message continues.
     pub(super) unfinished: Option<PathBuf>,
+    /// The folder of the last run.
+    pub(super) last: Option<PathBuf>,
     /// What was spent in this process.
     pub(super) spent: Spent,
 }
 
-/// Money, until a part of it is unknown.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Spent(pub(super) Option<f64>);
+/// A turn is under way until this is dropped, whatever becomes of it.
+pub(super) struct Busy<'s>(pub(super) &'s Seat);
 
-impl Default for Spent {
-    fn default() -> Self {
-        Self(Some(0.0))
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        if let Ok(mut under_way) = self.0.under_way.lock() {
+            *under_way = None;
+        }
     }
 }
 
@@ -113,13 +117,6 @@ impl Seat {
             && let Some(under_way) = under_way.as_mut()
         {
             under_way.workflow = Some(workflow.to_owned());
-        }
-    }
-
-    /// The turn is over.
-    pub(super) fn end(&self) {
-        if let Ok(mut under_way) = self.under_way.lock() {
-            *under_way = None;
         }
     }
 

@@ -17,7 +17,7 @@ pub(super) enum Meant {
     /// A workflow, and what it is to do.
     Workflow { name: String, rest: String },
     /// A session goes on, perhaps with something to tell its agents.
-    Resume { session: String, more: Option<String> },
+    Resume { session: Option<String>, more: Option<String> },
     /// A turn of the session's own conversation.
     Turn { text: String },
     /// A conversation of its own, because it has an agent, tools or a model of its own.
@@ -44,9 +44,9 @@ pub(super) fn meant(folder: &Path, prompt: &Prompt, slash: Slash<'_>) -> Meant {
     };
     let (name, rest) = (named.name.clone(), slash.rest);
     match named.class {
-        Class::BuiltIn if name == "resume" => resumed(rest).unwrap_or_else(|| {
-            Meant::Nothing("Say which session: /resume <session>; `last` is the newest.".to_owned())
-        }),
+        Class::BuiltIn if name == "resume" => {
+            resumed(rest).unwrap_or(Meant::Resume { session: None, more: None })
+        }
         Class::BuiltIn if commands::is_of_the_chat(&name) => {
             Meant::Chat { name, rest: rest.to_owned() }
         }
@@ -89,7 +89,7 @@ fn resumed(text: &str) -> Option<Meant> {
     let (session, more) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let more = unquoted(more.trim());
     let more = (!more.is_empty()).then(|| more.to_owned());
-    (!session.is_empty()).then(|| Meant::Resume { session: session.to_owned(), more })
+    (!session.is_empty()).then(|| Meant::Resume { session: Some(session.to_owned()), more })
 }
 
 /// A skill or command: a turn like any other, unless it may not have what the conversation has.
@@ -138,7 +138,7 @@ mod tests {
     fn told(meant: Option<Meant>) -> String {
         match meant {
             Some(Meant::Resume { session, more }) => {
-                format!("{session}|{}", more.unwrap_or_default())
+                format!("{}|{}", session.unwrap(), more.unwrap_or_default())
             }
             Some(Meant::Workflow { name, rest }) => format!("{name}: {rest}"),
             Some(Meant::Nothing(why)) => why,

@@ -69,7 +69,7 @@ impl Turn<'_> {
         match meant(&self.player.seat.folder, prompt, slash) {
             Meant::Chat { name, rest } => self.command(&name, &rest, mind).await,
             Meant::Workflow { name, rest } => self.workflow(&name, rest, mind).await,
-            Meant::Resume { session, more } => match find_session(&session) {
+            Meant::Resume { session, more } => match found(session, mind) {
                 Ok(dir) => self.resume(dir, more, mind).await,
                 Err(failure) => Ok(self.refuse(&failure.to_string())),
             },
@@ -210,5 +210,17 @@ impl Turn<'_> {
             }
         }
         matches!(chosen.as_deref(), Some("once" | "always"))
+    }
+}
+
+/// The folder of the session that is meant: the last one of this chat, unless another is named.
+fn found(session: Option<String>, mind: &Mind) -> Result<PathBuf, Failure> {
+    match (session, &mind.last) {
+        (Some(session), _) => find_session(&session),
+        (None, Some(last)) => Ok(last.clone()),
+        (None, None) => Err(Failure::Usage(
+            "Nothing was run here yet. Say which session: /resume <session>; `last` is the newest."
+                .to_owned(),
+        )),
     }
 }
