@@ -111,7 +111,7 @@ impl Chat {
         args: &AcpArgs,
         player: &Player<'_>,
         text: String,
-        (turns, spent): (u64, &mut Spent),
+        spent: &mut Spent,
     ) -> Result<StopReason, Error> {
         let mut orders = player.orders.clone();
         let opened = tokio::select! {
@@ -123,9 +123,8 @@ impl Chat {
             return Err(trouble::of_step(&error));
         }
         let prompt = self.composed(text);
-        let prefix = format!("t{turns}-");
         let folder = &player.seat.folder;
-        let mut narrator = Narrator::new(Voice::Agent, folder, &prefix, look).after(*spent);
+        let mut narrator = Narrator::new(Voice::Agent, folder, &player.prefix, look).after(*spent);
         let end = self.send(player, &mut narrator, prompt).await;
         *spent = narrator.spent_so_far();
         match end {
@@ -415,7 +414,7 @@ impl Exchange<'_> {
             OnQuestion::Fail => return None,
             OnQuestion::Ask | OnQuestion::Pause => {}
         }
-        let id = format!("question-{id}");
+        let id = format!("{}{id}", self.player.prefix);
         tokio::select! {
             put = self.player.line.ask(&id, question) => match put {
                 Put::Answered(answer) => Some(answer),

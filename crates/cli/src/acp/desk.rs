@@ -104,6 +104,13 @@ impl Desk {
     ) -> Result<LoadSessionResponse, Error> {
         let session = &asked.session_id;
         let notes = self.reopen(session, &asked.cwd, &asked.mcp_servers)?;
+        let last = record::last_run(&notes).filter(|dir| start::can_go_on(dir));
+        // The user is told below, and so means it.
+        if let Some(mut mind) =
+            self.seat(session).as_ref().and_then(|seat| seat.mind.try_lock().ok())
+        {
+            mind.unfinished.clone_from(&last);
+        }
         let line = self.line(connection, session);
         for note in &notes {
             match note {
@@ -116,7 +123,6 @@ impl Desk {
                 | Note::Unknown => {}
             }
         }
-        let last = record::last_run(&notes).filter(|dir| start::can_go_on(dir));
         if let Some(how) = last.and_then(|dir| start::how_it_stands(&dir)) {
             line.say(&how);
         }
@@ -159,18 +165,16 @@ impl Desk {
                 notes
             }
         };
-        let last = record::last_run(&notes);
-        let unfinished = last.clone().filter(|dir| start::can_go_on(dir));
         if let Some(seat) = self.seat(session) {
-            let Ok(mut mind) = seat.mind.try_lock() else {
+            if seat.mind.try_lock().is_err() {
                 return Err(trouble::not_now("a prompt is under way in this session"));
-            };
-            mind.unfinished = unfinished;
+            }
             return Ok(notes);
         }
         // Whatever a killed program may have left.
         guard::end_survivors(id).map_err(|error| trouble::failed(error.to_string()))?;
-        let mut mind = Mind { notices: notices(servers), unfinished, last, ..Mind::default() };
+        let last = record::last_run(&notes);
+        let mut mind = Mind { notices: notices(servers), last, ..Mind::default() };
         mind.chat.continue_from(&notes);
         self.put(Seat::new(id, folder, mind));
         Ok(notes)

@@ -24,6 +24,8 @@ pub(super) struct Player<'p> {
     pub(super) seat: &'p Seat,
     pub(super) line: &'p Line,
     pub(super) orders: Orders,
+    /// What begins the names of tool calls, so that no two turns have the same.
+    pub(super) prefix: String,
 }
 
 /// What is going on in a run.
@@ -64,8 +66,7 @@ impl Player<'_> {
         }
         let (intents, wishes) = mpsc::channel(16);
         let driven = tokio::spawn(run.drive(wishes));
-        let prefix = format!("t{}-", mind.turns);
-        let narrator = Narrator::new(voice, &folder, &prefix, look).after(mind.spent);
+        let narrator = Narrator::new(voice, &folder, &self.prefix, look).after(mind.spent);
         let (tasks, questions) = (vec![], VecDeque::new());
         let mut playing =
             Playing { player: self, narrator, dir, tasks, questions, intents, has_left: false };
@@ -130,11 +131,11 @@ impl Playing<'_> {
     async fn follow(&mut self, mut show: Show, mut orders: Orders) {
         let mut is_pausing = false;
         loop {
-            let line = self.player.line;
+            let Player { line, prefix, .. } = self.player;
             let asked = self.questions.front().filter(|_| !self.has_left).cloned();
             let asking = async {
                 match &asked {
-                    Some((id, question)) => line.ask(&format!("question-{id}"), question).await,
+                    Some((id, question)) => line.ask(&format!("{prefix}{id}"), question).await,
                     None => std::future::pending().await,
                 }
             };

@@ -37,7 +37,8 @@ pub(super) async fn answer(
     if !prompt.left_out.is_empty() {
         line.say(&format!("Note: this is not passed on: {}", prompt.left_out.join(", ")));
     }
-    let turn = Turn { desk, player: Player { seat, line, orders } };
+    let prefix = format!("t{}-", mind.turns);
+    let turn = Turn { desk, player: Player { seat, line, orders, prefix } };
     let mut answered = turn.answer(&prompt, &mut mind).await;
     if turn.player.orders.is_stopped() {
         answered = Ok(StopReason::Cancelled);
@@ -100,8 +101,8 @@ impl Turn<'_> {
     }
 
     async fn chat(&self, text: String, mind: &mut Mind) -> Result<StopReason, Error> {
-        let Mind { chat, turns, spent, .. } = mind;
-        chat.turn(&self.desk.args, &self.player, text, (*turns, spent)).await
+        let Mind { chat, spent, .. } = mind;
+        chat.turn(&self.desk.args, &self.player, text, spent).await
     }
 
     async fn command(&self, name: &str, rest: &str, mind: &mut Mind) -> Result<StopReason, Error> {
@@ -192,9 +193,11 @@ impl Turn<'_> {
             option("always", "Run it, and remember this code", PermissionOptionKind::AllowAlways),
             option("never", "Do not run it", PermissionOptionKind::RejectOnce),
         ];
-        let asked = self.player.line.permit(|session| {
-            RequestPermissionRequest::new(session, ToolCallUpdate::new("trust", fields), options)
-        });
+        let call = ToolCallUpdate::new(format!("{}trust", self.player.prefix), fields);
+        let asked = self
+            .player
+            .line
+            .permit(|session| RequestPermissionRequest::new(session, call, options));
         let mut orders = self.player.orders.clone();
         let chosen = tokio::select! {
             chosen = asked => chosen,

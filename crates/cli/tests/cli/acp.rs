@@ -18,9 +18,18 @@ struct Raw {
 
 impl Raw {
     fn start(env: &TestEnv, script: &str) -> Self {
+        Self::start_with(env, script, &[])
+    }
+
+    fn start_with(env: &TestEnv, script: &str, more: &[&str]) -> Self {
         let script = env.script(script);
         let mut command = env.atomic(["acp", "--backend", "script", "--script"]);
-        command.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+            .arg(script)
+            .args(more)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
         let mut process = Running::start_as_it_is(command);
         let input = process.child().stdin.take();
         let output = BufReader::new(process.child().stdout.take().unwrap());
@@ -134,6 +143,23 @@ fn a_failure_of_the_agent_is_an_error_that_says_why() {
     assert_eq!(failed["error"]["code"], -32_000, "{failed}");
     raw.prompt(5, &session, "Hi");
     assert_eq!(raw.hear(|heard| heard["id"] == 5)["result"]["stopReason"], "end_turn");
+}
+
+#[test]
+fn a_chat_keeps_within_its_ceilings() {
+    let env = TestEnv::new();
+    let dear = agent("assistant").does([crate::scene::cost(0.6), say("Dear.")]);
+    let script = Scene::default().turn(dear).toml();
+    let mut raw = Raw::start_with(&env, &script, &["--max-cost", "1"]);
+    raw.initialize();
+    let session = raw.open(&env);
+    raw.prompt(3, &session, "One");
+    assert_eq!(raw.hear(|heard| heard["id"] == 3)["result"]["stopReason"], "end_turn");
+    for id in [4, 5] {
+        raw.prompt(id, &session, "More");
+        let refused = raw.hear(|heard| heard["id"] == id);
+        assert_eq!(refused["error"]["data"]["code"], "ceiling", "{refused}");
+    }
 }
 
 #[test]

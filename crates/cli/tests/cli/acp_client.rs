@@ -293,6 +293,27 @@ fn a_workflow_that_is_cancelled_is_paused_and_goes_on_in_another_process() {
 }
 
 #[test]
+fn without_a_replay_a_paused_workflow_waits_until_it_is_meant() {
+    let env = TestEnv::new();
+    let scene = Scene::of(&[("#1", &[])]);
+    let hangs = crate::scene::worker("Task #1").does([say("Begun."), wait_for("\"$LEDGER.go\"")]);
+    let steps = json!([
+        {"new": {}}, {"prompt": "/ralph Build it", "cancelAt": "Begun."}, {"prompt": "Hi"},
+    ]);
+    let chat = assistant().does([say("Hello.")]);
+    let script = scene.clone().turn(hangs).turn(chat.clone()).toml();
+    let paused = play(&env, &script, json!({"steps": steps}));
+    assert_eq!(paused.stops(), ["cancelled", "end_turn"]);
+    assert!(paused.said().ends_with("Hello."), "{}", paused.said());
+    let steps = json!([{"resume": paused.session()}, {"prompt": "Hi"}, {"prompt": "/resume"}]);
+    let resumed = play(&env, &scene.turn(chat).rest().toml(), json!({"steps": steps}));
+    assert_eq!(resumed.stops(), ["end_turn", "end_turn"]);
+    let said = resumed.said();
+    assert!(said.starts_with("Hello.Resumed Ralph session: "), "{said}");
+    assert_eq!(env.summary()["status"], "completed");
+}
+
+#[test]
 fn a_chat_that_is_cancelled_goes_on_in_the_same_conversation() {
     let env = TestEnv::new();
     let hangs = assistant().and("Wait").does([say("Waiting."), wait_for("never")]);
