@@ -26,7 +26,7 @@ use agent_client_protocol::v1::schema::{
     CancelNotification, CloseSessionRequest, InitializeRequest, ListSessionsRequest,
     LoadSessionRequest, NewSessionRequest, PromptRequest, ResumeSessionRequest,
 };
-use agent_client_protocol::{Agent, Error, on_receive_notification, on_receive_request};
+use agent_client_protocol::{Agent, ConnectTo, Error, on_receive_notification, on_receive_request};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::AcpArgs;
@@ -34,6 +34,9 @@ use crate::commands::run::runtime;
 use crate::failure::Failure;
 use crate::paint;
 use desk::Desk;
+
+/// How long what was said last may take to be read once the input has ended.
+const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// How long the rest may take once nobody listens any more.
 const LAST_WORK: Duration = Duration::from_secs(10);
@@ -43,9 +46,12 @@ pub(crate) fn acp(args: &AcpArgs) -> Result<ExitCode, Failure> {
     let desk = Arc::new(Desk::new(args));
     let code = runtime.block_on(async {
         let told = told_to_end()?;
+        let (lines, input) = wire::lines();
         let ended = tokio::select! {
-            ended = serve(&desk) => ended,
+            ended = serve(&desk, lines) => ended,
             () = told => Ok(()),
+            // Who does not listen any more may not read either.
+            () = async { let _ = input.await; tokio::time::sleep(LAST_LINES).await } => Ok(()),
         };
         if let Err(error) = ended {
             paint::complain(&format!("the connection with the editor broke: {error}"));
@@ -62,7 +68,7 @@ pub(crate) fn acp(args: &AcpArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Answers until the other side is gone.
-async fn serve(desk: &Arc<Desk>) -> Result<(), Error> {
+async fn serve(desk: &Arc<Desk>, lines: impl ConnectTo<Agent>) -> Result<(), Error> {
     let [introduce, new, load, resume, list, close, prompt, cancel] =
         std::array::from_fn(|_| Arc::clone(desk));
     Agent
@@ -117,7 +123,7 @@ async fn serve(desk: &Arc<Desk>) -> Result<(), Error> {
             },
             on_receive_notification!(),
         )
-        .connect_to(wire::lines())
+        .connect_to(lines)
         .await
 }
 

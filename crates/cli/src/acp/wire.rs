@@ -1,19 +1,21 @@
 //! Lines from standard input and to standard output. Nothing else is ever written there.
 
+use std::convert::Infallible;
 use std::io::{self, BufRead as _, Read as _};
 
 use agent_client_protocol::{Agent, ConnectTo, Lines};
 use futures_util::{sink, stream};
 use tokio::io::AsyncWriteExt as _;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// The longest line that is taken in, in bytes. A file in a prompt fits; a line without an end does
 /// not fill the memory.
 const LONGEST: u64 = 64 * 1024 * 1024;
 
-/// The connection with whoever has started us.
-pub(super) fn lines() -> impl ConnectTo<Agent> {
-    let incoming = stream::unfold(read(), async |mut lines| {
+/// The connection with whoever has started us, and who hears when its input has ended.
+pub(super) fn lines() -> (impl ConnectTo<Agent>, oneshot::Receiver<Infallible>) {
+    let (lines, ended) = read();
+    let incoming = stream::unfold(lines, async |mut lines| {
         let line = lines.recv().await?;
         Some((line, lines))
     });
@@ -23,13 +25,16 @@ pub(super) fn lines() -> impl ConnectTo<Agent> {
         out.flush().await?;
         Ok::<_, io::Error>(out)
     });
-    Lines::new(outgoing, incoming)
+    (Lines::new(outgoing, incoming), ended)
 }
 
 /// Reads in a thread of its own, which is left alone when we end: nobody can wake it up.
-fn read() -> mpsc::Receiver<io::Result<String>> {
+fn read() -> (mpsc::Receiver<io::Result<String>>, oneshot::Receiver<Infallible>) {
     let (sender, lines) = mpsc::channel(64);
+    let (end, ended) = oneshot::channel();
     std::thread::spawn(move || {
+        // Dropped when nothing more is read, which is how its end is told.
+        let _end = end;
         let mut input = io::stdin().lock();
         loop {
             let mut line = vec![];
@@ -47,5 +52,5 @@ fn read() -> mpsc::Receiver<io::Result<String>> {
             }
         }
     });
-    lines
+    (lines, ended)
 }

@@ -187,6 +187,23 @@ fn when_the_input_ends_workflows_are_paused_and_nothing_is_left() {
 }
 
 #[test]
+fn a_client_that_does_not_read_cannot_keep_us() {
+    let env = TestEnv::new();
+    let task = Nonce::new();
+    // More than a pipe holds.
+    let long = "x".repeat(200_000);
+    let hangs = agent("assistant").does([say(&long), run(&task.scatter_and_hang())]);
+    let mut raw = Raw::start(&env, &Scene::default().turn(hangs).toml());
+    raw.initialize();
+    let session = raw.open(&env);
+    raw.prompt(3, &session, "Hi");
+    task.sleeps(4);
+    raw.close_input();
+    assert_eq!(raw.process.end().code, Some(0));
+    task.is_gone();
+}
+
+#[test]
 fn a_signal_pauses_workflows_too() {
     let env = TestEnv::new();
     let task = Nonce::new();
