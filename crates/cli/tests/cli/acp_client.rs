@@ -259,6 +259,29 @@ fn a_workflow_waits_for_an_answer_that_nobody_gives() {
 }
 
 #[test]
+fn what_can_go_on_goes_on_when_a_question_is_declined() {
+    let env = TestEnv::new();
+    // The other branch ends some time after somebody was asked.
+    let after = "until grep -q question_asked .atomic/sessions/*/journal.jsonl; do sleep 0.02; done; \
+                 sleep 0.5; touch after.txt";
+    let asks = json!({"nodes": [{"type": "parallel", "id": "both", "branches": [
+        {"type": "askUser", "id": "which", "question": "Which?", "options": ["A", "B"]},
+        {"type": "tool", "id": "after", "command": after},
+    ]}]});
+    workflow(&env, "both", &asks);
+    let trusted = env.run(["trust", "--always", env.work().to_str().unwrap()]);
+    assert_eq!(trusted.code, Some(0), "{trusted:?}");
+    let script = Scene::default().turn(planner()).toml();
+    let steps = json!([{"new": {}}, {"prompt": "/both Go"}]);
+    let heard = play(&env, &script, json!({"answers": [null], "steps": steps}));
+    assert_eq!(heard.stops(), ["end_turn"]);
+    let _ = heard.one("permission");
+    assert!(heard.said().contains("Waiting Both session: "), "{}", heard.said());
+    assert!(env.work().join("after.txt").exists());
+    assert_eq!(env.summary()["status"], "waiting");
+}
+
+#[test]
 fn a_workflow_that_is_cancelled_is_paused_and_goes_on_in_another_process() {
     let env = TestEnv::new();
     let stuck = Scene::of(&[("#1", &[])]);
