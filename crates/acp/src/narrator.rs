@@ -8,8 +8,8 @@ use agent_client_protocol::v1::schema::{
     SessionUpdate, TextContent, UsageUpdate,
 };
 use atomic_event::{
-    AnsweredBy, Delta, Event, Helper, HelperState, Report, Started, StepId, Todo, TurnEvent, Usage,
-    Wait,
+    AnsweredBy, Delta, Event, Helper, HelperState, Report, Started, StepId, Stop, Todo, TurnEvent,
+    Usage, Wait,
 };
 use serde_json::Value;
 
@@ -138,20 +138,19 @@ impl Narrator {
             Event::StepStarted(started) => self.started(started),
             Event::StepReported { step, report, .. } => self.report(step, report),
             Event::StepFailed { step, error, .. } => {
-                let mut updates = self.tools.broke_off(Some(step));
+                let mut updates = self.tools.close(Some(step), false);
                 if is_workflow {
                     updates.push(message(&format!("{} failed: {}", name(step), error.message)));
                 }
                 updates
             }
             Event::StepLost { step, reason, .. } => {
-                let mut updates = self.tools.broke_off(Some(step));
+                let mut updates = self.tools.close(Some(step), false);
                 updates.push(message(&format!("{} was cut off: {reason}", name(step))));
                 updates
             }
-            Event::StepFinished { step, .. } | Event::StepCancelled { step, .. } => {
-                self.tools.broke_off(Some(step))
-            }
+            Event::StepFinished { step, .. } => self.tools.close(Some(step), true),
+            Event::StepCancelled { step, .. } => self.tools.close(Some(step), false),
             Event::QuestionAnswered(answered) if answered.by == AnsweredBy::Policy => {
                 let text = answered.answer.text();
                 vec![message(&format!("Answered by policy, nobody was asked: {text}"))]
@@ -161,7 +160,7 @@ impl Narrator {
                 vec![message("What had failed gets another chance.")]
             }
             Event::RunPaused { .. } | Event::RunWaiting { .. } | Event::RunFinished { .. } => {
-                self.tools.broke_off(None)
+                self.tools.close(None, false)
             }
             Event::SessionCreated(_)
             | Event::SessionResumed(_)
@@ -206,7 +205,7 @@ impl Narrator {
             TurnEvent::ToolBegan(call) => self.delta(&Delta::ToolBegan { step, call }),
             TurnEvent::Reported(report) => self.report(&step, &report),
             TurnEvent::Asked { .. } => vec![],
-            TurnEvent::Ended(_) => self.tools.broke_off(None),
+            TurnEvent::Ended(stop) => self.tools.close(None, matches!(stop, Stop::Done { .. })),
         }
     }
 

@@ -104,15 +104,17 @@ impl Tools {
         (before != now).then_some(ToolCallContent::Diff(diff))
     }
 
-    /// Nothing more will be heard of what is being used, in one step or at all.
-    pub(crate) fn broke_off(&mut self, step: Option<&StepId>) -> Vec<SessionUpdate> {
+    /// Nothing more will be heard of what is being used, in one step or at all. Where the step went
+    /// well, it did, too.
+    pub(crate) fn close(&mut self, step: Option<&StepId>, ok: bool) -> Vec<SessionUpdate> {
         let gone = |open: &Open| step.is_none_or(|step| open.step == *step);
         let gone = self.open.extract_if(.., |open| gone(open));
-        let failed = |open: Open| {
-            let fields = ToolCallUpdateFields::new().status(ToolCallStatus::Failed);
+        let status = if ok { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
+        let over = |open: Open| {
+            let fields = ToolCallUpdateFields::new().status(status);
             SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(open.id, fields))
         };
-        gone.map(failed).collect()
+        gone.map(over).collect()
     }
 }
 

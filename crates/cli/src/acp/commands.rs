@@ -55,9 +55,19 @@ pub(super) fn is_of_the_chat(name: &str) -> bool {
     OF_THE_CHAT.contains(&name)
 }
 
-/// The answer to `/help`.
-pub(super) fn help(folder: &Path) -> String {
+/// The answer to `/help [command]`.
+pub(super) fn help(folder: &Path, about: &str) -> String {
     let names = Catalog::of(folder).names();
+    if !about.is_empty() {
+        let found = names.get(about);
+        return found.map_or_else(
+            |unknown| unknown.to_string(),
+            |named| {
+                let hint = named.hint.as_deref().unwrap_or_default();
+                format!("`{}`: {}", format!("/{} {hint}", named.name).trim_end(), named.description)
+            },
+        );
+    }
     let classes = [
         ("Commands", vec![Class::BuiltIn, Class::Entity(Kind::Command)]),
         ("Workflows", vec![Class::Workflow]),
@@ -68,14 +78,15 @@ pub(super) fn help(folder: &Path) -> String {
     let mut text = String::new();
     for (title, classes) in classes {
         let of_class = offered.iter().filter(|(_, named)| classes.contains(&named.class));
-        let lines = of_class.map(|(typed, named)| {
-            let hint = named.hint.as_ref().map_or_else(String::new, |hint| format!(" {hint}"));
-            format!("- `/{typed}{hint}`: {}\n", described(named))
-        });
-        let lines: String = lines.collect();
+        let lines: String = of_class.map(|(typed, named)| line(typed, named)).collect();
         if !lines.is_empty() {
             let _ = write!(text, "**{title}**\n{lines}\n");
         }
     }
     text
+}
+
+fn line(typed: &str, named: &Named) -> String {
+    let hint = named.hint.as_ref().map_or_else(String::new, |hint| format!(" {hint}"));
+    format!("- `/{typed}{hint}`: {}\n", described(named))
 }

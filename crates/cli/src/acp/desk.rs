@@ -174,7 +174,8 @@ impl Desk {
         // Whatever a killed program may have left.
         guard::end_survivors(id).map_err(|error| trouble::failed(error.to_string()))?;
         let last = record::last_run(&notes);
-        let mut mind = Mind { notices: notices(servers), last, ..Mind::default() };
+        let is_titled = notes.iter().any(|note| matches!(note, Note::Prompted { .. }));
+        let mut mind = Mind { notices: notices(servers), last, is_titled, ..Mind::default() };
         mind.chat.continue_from(&notes);
         self.put(Seat::new(id, folder, mind));
         Ok(notes)

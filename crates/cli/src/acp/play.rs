@@ -146,7 +146,7 @@ impl Playing<'_> {
                     biased;
                     () = orders.stop(), if !is_pausing => {
                         is_pausing = true;
-                        let reason = "cancelled in the editor".to_owned();
+                        let reason = orders.why().to_owned();
                         let _ = self.intents.send(Intent::Pause { reason }).await;
                         break None;
                     }

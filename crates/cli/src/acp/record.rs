@@ -66,6 +66,12 @@ pub(super) fn last_run(notes: &[Note]) -> Option<PathBuf> {
     })
 }
 
+/// What a session is about, by its first prompt.
+pub(super) fn title(prompt: &str) -> Option<String> {
+    let line = prompt.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(80).collect())
+}
+
 /// Whether it can be a name of ours. It becomes part of a path.
 pub(super) fn is_id(text: &str) -> bool {
     text.len() == 36 && text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
@@ -134,9 +140,8 @@ fn kept(path: &Path) -> Option<Kept> {
     })?;
     let title = lines.iter().find_map(|line| {
         let Note::Prompted { text } = &line.note else { return None };
-        text.lines().find(|line| !line.trim().is_empty())
+        title(text)
     });
-    let title = title.map(|title| title.trim().chars().take(80).collect());
     Some(Kept { id, cwd, title, updated: lines.last()?.at })
 }
 

@@ -31,6 +31,14 @@ impl Orders {
         let _ = self.0.wait_for(|order| *order != Order::GoOn).await;
     }
 
+    /// Why it is to end.
+    pub(super) fn why(&self) -> &'static str {
+        match *self.0.borrow() {
+            Order::Close => "the editor is gone",
+            Order::Cancel | Order::GoOn => "cancelled in the editor",
+        }
+    }
+
     pub(super) fn is_stopped(&self) -> bool {
         *self.0.borrow() != Order::GoOn
     }
@@ -59,6 +67,8 @@ pub(super) struct Mind {
     pub(super) chat: Chat,
     /// How many turns there were.
     pub(super) turns: u64,
+    /// Whether the session has a title.
+    pub(super) is_titled: bool,
     /// What to say at the beginning of the next turn.
     pub(super) notices: Vec<String>,
     /// The folder of a run that the next message continues.

@@ -4,15 +4,16 @@ use std::path::PathBuf;
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{
-    ContentBlock, PermissionOption, PermissionOptionKind, RequestPermissionRequest, StopReason,
-    TextContent, ToolCallContent, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+    ContentBlock, PermissionOption, PermissionOptionKind, RequestPermissionRequest,
+    SessionInfoUpdate, SessionUpdate, StopReason, TextContent, ToolCallContent, ToolCallUpdate,
+    ToolCallUpdateFields, ToolKind,
 };
 use atomic_acp::Prompt;
 
 use super::ask::Line;
 use super::desk::Desk;
 use super::play::{Player, apart};
-use super::record::Note;
+use super::record::{self, Note};
 use super::seat::{Mind, Orders, Seat};
 use super::slash::{Meant, meant};
 use super::start::{Begun, Hindrance, Wish};
@@ -31,6 +32,10 @@ pub(super) async fn answer(
     let mut mind = seat.mind.lock().await;
     mind.turns += 1;
     seat.note(Note::Prompted { text: prompt.text.clone() });
+    if let Some(title) = record::title(&prompt.text).filter(|_| !mind.is_titled) {
+        mind.is_titled = true;
+        line.show(SessionUpdate::SessionInfoUpdate(SessionInfoUpdate::new().title(title)));
+    }
     for notice in std::mem::take(&mut mind.notices) {
         line.say(&notice);
     }
@@ -121,7 +126,7 @@ impl Turn<'_> {
                 let said = mind.chat.choose_model(&self.desk.args, &self.player, rest).await?;
                 line.say(&said);
             }
-            _ => line.say(&commands::help(&seat.folder)),
+            _ => line.say(&commands::help(&seat.folder, rest)),
         }
         Ok(StopReason::EndTurn)
     }

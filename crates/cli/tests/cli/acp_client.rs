@@ -387,9 +387,10 @@ fn names_are_looked_up_and_agents_answer_apart() {
         {"prompt": "Do you know?"},
         {"prompt": "/tell src"},
         {"prompt": "/help"},
+        {"prompt": "/help ralph"},
     ]);
     let heard = play(&env, &script, json!({"steps": steps}));
-    assert_eq!(heard.stops(), ["end_turn"; 6]);
+    assert_eq!(heard.stops(), ["end_turn"; 7]);
     let said = heard.said();
     for text in [
         "(did you mean \"commit\"?)",
@@ -398,10 +399,14 @@ fn names_are_looked_up_and_agents_answer_apart() {
         "I know.",
         "Explained.",
         "**Sub-agents**",
+        "`/ralph \"<prompt-or-spec-path>\" | --resume <uuid>`: Plan,",
     ] {
         assert!(said.contains(text), "{text} in {said}");
     }
     assert!(!said.contains("Something else."), "{said}");
+    let titles = heard.updates("session_info_update");
+    assert_eq!(titles.len(), 1, "{titles:?}");
+    assert_eq!(titles[0]["title"], "/comit");
 }
 
 #[test]
