@@ -1,5 +1,5 @@
-//! The project's own chores: `cargo xtask check | test | agents | types | record | backends |
-//! bench | schema | docs`.
+//! The project's own chores: `cargo xtask check | test | agents | client | types | record |
+//! backends | bench | schema | docs`.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool for people prints")]
 
@@ -26,6 +26,8 @@ usage: cargo xtask <command>
                                    those of real agents
   agents                           install the pinned agent programs where they are missing,
                                    and print their folder, for ATOMIC_AGENTS
+  client                           install the pinned client of the Agent Client Protocol where it
+                                   is missing, and print its folder, for ATOMIC_ACP_CLIENT
   types                            check the types of the SDK with the pinned compiler, which is
                                    installed where it is missing
   record <program>                 record what the pinned versions of an agent program say
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         ["test"] => return exit(test::run(false)),
         ["test", "--quick"] => return exit(test::run(true)),
         ["agents"] => test::print_agents(),
+        ["client"] => test::print_client(),
         ["types"] => Metadata::read(None).and_then(|tree| test::check_types(&tree)),
         ["record", program] => Metadata::read(None).and_then(|tree| record::run(&tree, program)),
         ["check"] => run_check(None),

@@ -213,12 +213,14 @@ fn rows(cache: &Cache, change: impl FnOnce(&mut Command)) -> (Vec<String>, Strin
         .env("CARGO_METADATA", metadata.to_string())
         .env("CARGO_CALLS", cache.0.path().join("cargo"))
         .env_remove("ATOMIC_AGENTS")
+        .env_remove("ATOMIC_ACP_CLIENT")
         .env_remove("CI");
     change(&mut command);
     let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
     assert!(said.contains("\nsuite "), "{said}");
     let (_, table) = said.split_once("\nsuite ").unwrap();
-    let wanted = |line: &&str| line.starts_with("agents ") || line.starts_with("real agents ");
+    let suites = ["agents ", "client ", "acp client ", "real agents "];
+    let wanted = |line: &&str| suites.iter().any(|suite| line.starts_with(suite));
     // Without the time it took.
     let word = |line: &str| {
         let (start, end) = line.split_once(" s").unwrap();
@@ -233,10 +235,10 @@ fn rows(cache: &Cache, change: impl FnOnce(&mut Command)) -> (Vec<String>, Strin
 fn the_suite_that_starts_the_programs_is_run_with_them() {
     let cache = Cache::new();
     let (rows, calls) = rows(&cache, |_| {});
-    assert_eq!(rows, ["agents ok 1 0", "real agents ok 1 0"]);
+    assert_eq!(rows, ["agents ok 1 0", "client ok 1 0", "acp client ok 1 0", "real agents ok 1 0"]);
     let folder = cache.install();
     let calls: Vec<&str> = calls.lines().collect();
-    assert_eq!(calls.len(), 3, "{calls:?}");
+    assert_eq!(calls.len(), 4, "{calls:?}");
     for call in calls {
         assert!(call.starts_with(folder.to_str().unwrap()), "{call}");
     }
@@ -249,12 +251,16 @@ fn without_the_programs_their_suite_is_not_run_and_in_ci_that_is_a_failure() {
         command.env("NPM_FAILS", "yes");
     });
     let reason = "npm could not install the agent programs";
-    let not_run = format!("real agents not run 0 0  {reason}");
-    assert_eq!(here, [format!("agents not run 0 0  {reason}"), not_run.clone()]);
+    let client = "npm could not install the client of the Agent Client Protocol";
+    let not_run =
+        [format!("acp client not run 0 0  {client}"), format!("real agents not run 0 0  {reason}")];
+    let first = [format!("agents not run 0 0  {reason}"), format!("client not run 0 0  {client}")];
+    assert_eq!(here, [first, not_run.clone()].concat());
     assert!(calls.lines().all(|call| call.starts_with("none ")), "{calls}");
-    assert!(!calls.contains("--test-threads"), "{calls}");
+    assert!(!calls.contains("--test-threads") && !calls.contains("-E test(acp_client)"), "{calls}");
     let (in_ci, _) = rows(&cache, |command| {
         command.env("NPM_FAILS", "yes").env("CI", "true");
     });
-    assert_eq!(in_ci, [format!("agents FAILED 0 1  {reason}"), not_run]);
+    let first = [format!("agents FAILED 0 1  {reason}"), format!("client FAILED 0 1  {client}")];
+    assert_eq!(in_ci, [first, not_run].concat());
 }

@@ -72,6 +72,8 @@ pub(crate) enum Command {
     Test(TestArgs),
     /// Run a workflow
     Run(RunArgs),
+    /// Be an agent for an editor: speak the Agent Client Protocol on standard input and output
+    Acp(Box<AcpArgs>),
     /// Continue a session that was paused, is waiting, was interrupted or has failed
     Resume(ResumeArgs),
     /// Answer a question of a session, from anywhere
@@ -284,6 +286,21 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
+
+/// Arguments of `acp`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = IN_AN_EDITOR)]
+pub(crate) struct AcpArgs {
+    #[command(flatten)]
+    pub(crate) start: StartArgs,
+    #[command(flatten)]
+    pub(crate) settings: SettingsArgs,
+}
+
+const IN_AN_EDITOR: &str = "\
+Editors start this; docs/editors.md has what to set in which. Prompts go to the agent program that \
+is chosen here or in the settings; /ralph and every other workflow, command, skill and agent can be \
+typed in the editor. It ends when its input ends: runs are paused, and can be resumed.";
 
 /// Arguments of `resume`.
 #[derive(Debug, Args)]

@@ -11,6 +11,7 @@ use atomic_workflow::descriptor::Fault;
 use atomic_workflow::typescript::{Authored, hash_of, shown};
 use atomic_workflow::{Source, Workflow};
 
+use crate::failure::Failure;
 use crate::shelf::{FOLDER, is_code};
 use crate::trust::{Trust, comes_from};
 use crate::{home, paint};
@@ -66,7 +67,20 @@ impl<'p> Piece<'p> {
 pub(crate) struct Gate {
     project: PathBuf,
     pub(crate) leave: Leave,
+    /// The hashes of code that may be run this once, because somebody was asked elsewhere.
+    pub(crate) allowed: Vec<String>,
     trust: RefCell<Trust>,
+    /// What was not let through although the user could be asked about it.
+    refused: RefCell<Vec<Refused>>,
+}
+
+/// Code that was not let through.
+#[derive(Clone, Debug)]
+pub(crate) struct Refused {
+    pub(crate) path: PathBuf,
+    pub(crate) hash: String,
+    /// What to tell whoever is asked about it.
+    pub(crate) about: String,
 }
 
 impl Gate {
@@ -74,8 +88,22 @@ impl Gate {
         Self {
             project: project.to_owned(),
             leave: Leave::default(),
+            allowed: vec![],
             trust: RefCell::new(Trust::read()),
+            refused: RefCell::default(),
         }
+    }
+
+    /// What was not let through so far; it is told once.
+    pub(crate) fn take_refused(&self) -> Vec<Refused> {
+        self.refused.take()
+    }
+
+    /// Remembers that code may be run, also another time.
+    pub(crate) fn remember(&self, refused: &Refused) -> Result<(), Failure> {
+        let root = self.root_of(&refused.path);
+        let inside = refused.path.strip_prefix(&root).unwrap_or(&refused.path);
+        self.trust.borrow_mut().remember_file(&root, inside, &refused.hash)
     }
 
     /// Lets code through, or says why not.
@@ -87,7 +115,9 @@ impl Gate {
         }
         let root = self.root_of(path);
         let standing = self.trust.borrow().of(&root);
-        if self.leave == Leave::Given || is_users_own(path) || standing.has(piece.hash) {
+        let is_allowed = self.allowed.iter().any(|hash| hash == piece.hash);
+        let is_given = self.leave == Leave::Given || is_allowed;
+        if is_given || is_users_own(path) || standing.has(piece.hash) {
             // Without a home folder its sessions are asked about when they are resumed.
             let _ = self.trust.borrow_mut().remember_run(&root, piece.hash);
             return Ok(());
@@ -96,7 +126,10 @@ impl Gate {
         let is_changed = standing.files.iter().any(|(file, _)| file == inside);
         let is_there = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
         if self.leave != Leave::Ask || !is_there {
-            return Err(refusal(path, &root, is_changed));
+            let about = about(piece, &root, is_changed);
+            let (path, hash) = (path.to_owned(), piece.hash.to_owned());
+            self.refused.borrow_mut().push(Refused { path, hash, about });
+            return Err(refusal(piece.path, &root, is_changed));
         }
         self.ask(piece, &root, is_changed)
     }
@@ -192,6 +225,18 @@ fn shelved(path: &Path) -> Option<PathBuf> {
 }
 
 fn introduction(piece: Piece<'_>, root: &Path, is_changed: bool) -> String {
+    let folder = root.display();
+    [
+        about(piece, root, is_changed).as_str(),
+        "  1  Run it, and remember this code",
+        &format!("  2  The same, and let the hooks and MCP servers of {folder} run, too"),
+        "  3  Do not run it",
+    ]
+    .join("\n")
+}
+
+/// What somebody should know who is asked about code.
+fn about(piece: Piece<'_>, root: &Path, is_changed: bool) -> String {
     let path = piece.path;
     let imports = match piece.imports {
         0 => String::new(),
@@ -209,10 +254,6 @@ fn introduction(piece: Piece<'_>, root: &Path, is_changed: bool) -> String {
         lines.push(format!("  says  {}", paint::one_line(piece.description)));
     }
     lines.push("When it runs it can start commands and change files here.".to_owned());
-    lines.push("  1  Run it, and remember this code".to_owned());
-    let folder = root.display();
-    lines.push(format!("  2  The same, and let the hooks and MCP servers of {folder} run, too"));
-    lines.push("  3  Do not run it".to_owned());
     lines.join("\n")
 }
 

@@ -1,5 +1,6 @@
 //! The `atomic` command: parse, wire up, print. It decides nothing else.
 
+mod acp;
 mod args;
 mod catalog;
 mod commands;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Command::Trust(args) => commands::trust::trust(&args),
         Command::Test(args) => commands::test::test(&args),
         Command::Run(args) => commands::run::run(&args),
+        Command::Acp(args) => acp::acp(&args),
         Command::Resume(args) => commands::resume::resume(&args),
         Command::Answer(args) => commands::answer::answer(&args),
         Command::Fork(args) => commands::fork::fork(&args),

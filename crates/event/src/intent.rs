@@ -17,4 +17,6 @@ pub enum Intent {
         /// With what.
         answer: Answer,
     },
+    /// Nobody is there to answer questions any more: go on with what can go on, then wait.
+    Leave,
 }

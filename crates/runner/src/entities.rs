@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use atomic_backend::{Persona, ToolRule, ToolRules};
 use atomic_event::{AgentName, BackendId, StepError};
-use atomic_registry::{Entity, Kind, Prompt, Scope, arguments, tools};
+use atomic_registry::{Entity, Kind, Prompt, Registry, Scope, arguments, tools};
 use atomic_workflow::{Entry, EntryKind};
 
 use crate::run::Run;
@@ -52,19 +52,9 @@ impl Run {
         Ok(Script { name, prompt, model, tools })
     }
 
-    /// Every agent there is, for one that may start others. One that cannot be read is not there.
+    /// Every agent there is, for one that may start others.
     pub(crate) fn helpers(&self, on: &BackendId) -> Vec<Persona> {
-        let agents = self.stage.registry.all().filter(|entity| entity.kind == Kind::Agent);
-        let persona = |entity: &Entity| {
-            Some(Persona {
-                name: entity.name.clone(),
-                description: entity.description.to_string(),
-                prompt: self.prompt_of(entity).ok()?,
-                tools: tools_of(entity, on),
-                model: model_of(entity, on),
-            })
-        };
-        agents.filter(|entity| !entity.hidden).filter_map(persona).collect()
+        helpers(&self.stage.registry, on)
     }
 
     fn entity(&self, kind: Kind, name: &str) -> Result<&Entity, StepError> {
@@ -115,6 +105,22 @@ impl Run {
         }
         Ok(())
     }
+}
+
+/// Every agent of a registry, for one on a backend that may start others. One that cannot be read
+/// is not there.
+pub fn helpers(registry: &Registry, on: &BackendId) -> Vec<Persona> {
+    let agents = registry.all().filter(|entity| entity.kind == Kind::Agent);
+    let persona = |entity: &Entity| {
+        Some(Persona {
+            name: entity.name.clone(),
+            description: entity.description.to_string(),
+            prompt: registry.prompt(entity).ok()?,
+            tools: tools_of(entity, on),
+            model: model_of(entity, on),
+        })
+    };
+    agents.filter(|entity| !entity.hidden).filter_map(persona).collect()
 }
 
 /// What an entity may use, as a backend calls it.

@@ -138,6 +138,13 @@ impl Run {
         }
     }
 
+    /// Nobody is there any more who could be asked.
+    pub(crate) fn leave_questions(&mut self) {
+        if self.settings.on_question == OnQuestion::Ask {
+            self.settings.on_question = OnQuestion::Pause;
+        }
+    }
+
     /// Whether nothing can go on before a question is answered, and nobody is there to do it.
     pub(crate) fn can_only_wait(&self) -> bool {
         self.settings.on_question != OnQuestion::Ask

@@ -274,6 +274,7 @@ impl Run {
                 intent = intents.recv(), if intents_open => match intent {
                     Some(Intent::Pause { reason }) => return self.pause(reason).await,
                     Some(Intent::Answer { question, answer }) => self.answered_by_person(&question, answer)?,
+                    Some(Intent::Leave) => self.leave_questions(),
                     None => intents_open = false,
                 },
                 () = at(deadline), if self.ceilings.exhausted.is_none() => {

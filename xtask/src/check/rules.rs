@@ -42,6 +42,7 @@ const ALL: &[&str] = &[
     "session",
     "runner",
     "tui",
+    "acp",
     "cli",
 ];
 const ACTING: &[&str] = &["std::fs", "std::net", "std::process", "std::env", "std::thread"];
@@ -135,6 +136,13 @@ pub(super) const RULES: &[Rule] = &[
         not_std: &["std::fs", "std::net", "std::process"],
     },
     Rule {
+        name: "acp",
+        knows: &["event"],
+        must_not: "connect, touch files, nor know the runner and backends",
+        packages: Packages::Only(&["agent-client-protocol", "serde_json"]),
+        not_std: ACTING,
+    },
+    Rule {
         name: "cli",
         knows: &[
             "graph",
@@ -146,6 +154,7 @@ pub(super) const RULES: &[Rule] = &[
             "session",
             "runner",
             "tui",
+            "acp",
         ],
         must_not: "decide anything beyond parsing, wiring up and printing",
         packages: Packages::AllBut(&[]),

@@ -29,6 +29,7 @@ impl Counts {
             | Job::Backends
             | Job::Deny
             | Job::Agents
+            | Job::Client
             | Job::Types
             | Job::Bench => None,
         };

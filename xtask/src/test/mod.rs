@@ -5,8 +5,10 @@
 
 mod agents;
 mod cache;
+mod client;
 mod counts;
 mod deny;
+mod npm;
 mod plan;
 mod table;
 mod tsc;
@@ -21,7 +23,7 @@ use std::time::Instant;
 use crate::metadata::{Metadata, cargo};
 use crate::{backends, bench, check, docs, schema};
 use counts::Counts;
-use plan::{Agents, Job, Suite, Tree};
+use plan::{Found, Job, Suite, Tree};
 use table::{Outcome, Row};
 
 /// Runs all suites; fails when one of them did.
@@ -34,11 +36,11 @@ pub(crate) fn run(quick: bool) -> Result<ExitCode, String> {
     let logs = metadata.target_directory.join("xtask-test");
     fs::create_dir_all(&logs).map_err(|e| format!("cannot create {}: {e}", logs.display()))?;
 
-    let mut run = Run { metadata, logs, agents: Err("not asked for".to_owned()) };
+    let mut run = Run { metadata, logs, found: Found::default() };
     let mut rows: Vec<Row> = Vec::new();
     let mut build_failed = false;
     for suite in plan::plan(&tree, quick) {
-        let row = match suite.lacks(build_failed, &run.agents) {
+        let row = match suite.lacks(build_failed, &run.found) {
             Some(reason) => Row::not_run(&suite.name, reason),
             None => run.perform(&suite)?,
         };
@@ -58,6 +60,12 @@ fn has_nextest() -> bool {
 /// Installs the real agent programs where they are missing and prints their folder.
 pub(crate) fn print_agents() -> Result<(), String> {
     println!("{}", agents::folder(&Log::terminal()?)?.display());
+    Ok(())
+}
+
+/// Installs the client of the Agent Client Protocol where it is missing and prints its folder.
+pub(crate) fn print_client() -> Result<(), String> {
+    println!("{}", client::CLIENT.folder(&Log::terminal()?)?.display());
     Ok(())
 }
 
@@ -90,8 +98,8 @@ const PROPTEST_SEED: &str = "PROPTEST_RNG_SEED";
 struct Run {
     metadata: Metadata,
     logs: PathBuf,
-    /// Known after the suite that asks for them.
-    agents: Agents,
+    /// Known after the suites that ask for it.
+    found: Found,
 }
 
 impl Run {
@@ -143,10 +151,17 @@ impl Run {
                 Err(reason) => return End::missing_tool(log, reason),
             },
             Job::Agents => {
-                self.agents = agents::folder(log);
-                match &self.agents {
+                self.found.agents = agents::folder(log);
+                match &self.found.agents {
                     // What is noted from here on is of this run.
                     Ok(_) => backends::forget(&self.metadata),
+                    Err(reason) => return End::missing_tool(log, reason.clone()),
+                }
+            }
+            Job::Client => {
+                self.found.client = client::CLIENT.folder(log);
+                match &self.found.client {
+                    Ok(_) => Ok(()),
                     Err(reason) => return End::missing_tool(log, reason.clone()),
                 }
             }
@@ -163,8 +178,12 @@ impl Run {
     fn cargo(&self, log: &Log, arguments: &[String]) -> Result<(), String> {
         let mut command = cargo();
         command.args(arguments).env(backends::VARIABLE, backends::folder(&self.metadata));
-        if let Ok(folder) = &self.agents {
-            command.env(agents::VARIABLE, folder);
+        let tools =
+            [(agents::VARIABLE, &self.found.agents), (client::VARIABLE, &self.found.client)];
+        for (variable, folder) in tools {
+            if let Ok(folder) = folder {
+                command.env(variable, folder);
+            }
         }
         if std::env::var_os(PROPTEST_SEED).is_none() {
             command.env(PROPTEST_SEED, "1");

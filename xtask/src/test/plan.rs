@@ -28,22 +28,38 @@ pub(super) struct Suite {
     pub(super) needs_build: bool,
     /// Not run without the real agent programs.
     pub(super) needs_agents: bool,
+    /// Not run without the client of the Agent Client Protocol.
+    pub(super) needs_client: bool,
     /// Finding no test is a failure: somebody has renamed them.
     pub(super) needs_tests: bool,
 }
 
 impl Suite {
     /// Why it cannot be run, after the suites before it.
-    pub(super) fn lacks<'a>(&self, build_failed: bool, agents: &'a Agents) -> Option<&'a str> {
+    pub(super) fn lacks<'a>(&self, build_failed: bool, found: &'a Found) -> Option<&'a str> {
         if self.needs_build && build_failed {
             return Some("the build failed");
         }
-        agents.as_ref().err().filter(|_| self.needs_agents).map(String::as_str)
+        let agents = found.agents.as_ref().err().filter(|_| self.needs_agents);
+        let client = found.client.as_ref().err().filter(|_| self.needs_client);
+        agents.or(client).map(String::as_str)
     }
 }
 
-/// The folder of the real agent programs, or why there is none.
-pub(super) type Agents = Result<PathBuf, String>;
+/// Where things are that suites need, or why they are not there.
+pub(super) struct Found {
+    /// The folder of the real agent programs.
+    pub(super) agents: Result<PathBuf, String>,
+    /// The folder of the client of the Agent Client Protocol.
+    pub(super) client: Result<PathBuf, String>,
+}
+
+impl Default for Found {
+    fn default() -> Self {
+        let nobody = || Err("not asked for".to_owned());
+        Self { agents: nobody(), client: nobody() }
+    }
+}
 
 /// What a suite does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +78,8 @@ pub(super) enum Job {
     Deny,
     /// The real agent programs, which may have to be installed.
     Agents,
+    /// The client of the Agent Client Protocol, which may have to be installed.
+    Client,
     /// The types of the SDK, with a compiler that may have to be installed first.
     Types,
     /// The benchmarks, only to see that they run.
@@ -79,6 +97,10 @@ const CRASH: &str = "crash";
 /// Marks what starts a real agent program, in the name of a test or of a module around it. Such a
 /// test is in no other suite, the crash suite included.
 const REAL: &str = "real_agent";
+
+/// Marks what the client of the Agent Client Protocol drives, in the name of a test or of a module
+/// around it. Such a test is in no other suite.
+const CLIENT: &str = "acp_client";
 
 /// Each of them starts a process of hundreds of megabytes.
 const REAL_AT_ONCE: &str = "--test-threads 2";
@@ -117,6 +139,7 @@ pub(super) fn plan(tree: &Tree, quick: bool) -> Vec<Suite> {
     if !quick {
         suites.push(alone("deny", Job::Deny));
         suites.push(alone("agents", Job::Agents));
+        suites.push(alone("client", Job::Client));
         suites.push(alone("types", Job::Types));
         let clippy = words("clippy --workspace --all-targets");
         suites.push(alone(
@@ -158,12 +181,13 @@ fn nextest(tree: &Tree, quick: bool) -> Vec<Suite> {
     };
     let mut suites = Vec::new();
     for (package, short) in &tree.packages {
-        let filter = format!("package(={package}) - ({crash} | test({REAL}))");
+        let filter = format!("package(={package}) - ({crash} | test({REAL}) | test({CLIENT}))");
         suites.push(after_build(&format!("tests {short}"), call("", filter)));
     }
     if !quick {
         let crash = call("", format!("({crash}) - test({REAL})"));
         suites.push(Suite { needs_tests: true, ..after_build(CRASH, crash) });
+        suites.push(acp_client(call("", format!("test({CLIENT})"))));
         suites.push(real_agents(call(REAL_AT_ONCE, format!("test({REAL})"))));
         suites.push(backends());
     }
@@ -181,7 +205,7 @@ fn cargo_test(tree: &Tree, quick: bool) -> Vec<Suite> {
     let choose = |names: &[&String]| -> Vec<String> {
         names.iter().flat_map(|name| ["--test".to_owned(), (*name).clone()]).collect()
     };
-    let others = format!("-- --skip {CRASH} --skip {REAL}");
+    let others = format!("-- --skip {CRASH} --skip {REAL} --skip {CLIENT}");
     let ordinary = [words("--lib --bins"), choose(&other)].concat();
     let job = tests(Runner::CargoTest, vec![call(ordinary.clone(), &others)]);
     let mut suites = vec![after_build("tests", job)];
@@ -192,12 +216,18 @@ fn cargo_test(tree: &Tree, quick: bool) -> Vec<Suite> {
         }
         let job = tests(Runner::CargoTest, calls);
         suites.push(Suite { needs_tests: true, ..after_build(CRASH, job) });
+        let driven = call(ordinary.clone(), &format!("-- {CLIENT}"));
+        suites.push(acp_client(tests(Runner::CargoTest, vec![driven])));
         let all = [ordinary, choose(&crash)].concat();
         let call = call(all, &format!("-- {REAL} {REAL_AT_ONCE}"));
         suites.push(real_agents(tests(Runner::CargoTest, vec![call])));
         suites.push(backends());
     }
     suites
+}
+
+fn acp_client(job: Job) -> Suite {
+    Suite { needs_client: true, needs_tests: true, ..after_build("acp client", job) }
 }
 
 fn real_agents(job: Job) -> Suite {
@@ -218,8 +248,8 @@ fn documentation(tree: &Tree) -> Suite {
 
 fn alone(name: &str, job: Job) -> Suite {
     let name = name.to_owned();
-    let [is_build, needs_build, needs_agents, needs_tests] = [false; 4];
-    Suite { name, job, is_build, needs_build, needs_agents, needs_tests }
+    let [is_build, needs_build, needs_agents, needs_client, needs_tests] = [false; 5];
+    Suite { name, job, is_build, needs_build, needs_agents, needs_client, needs_tests }
 }
 
 fn after_build(name: &str, job: Job) -> Suite {
@@ -244,7 +274,7 @@ fn words(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Job, Suite, Tree, plan};
+    use super::{Found, Job, Suite, Tree, plan};
 
     fn tree(nextest: bool) -> Tree {
         Tree {
@@ -279,12 +309,14 @@ mod tests {
                 "docs",
                 "deny",
                 "agents",
+                "client",
                 "types",
                 "clippy",
                 "build",
                 "tests graph",
                 "tests xtask",
                 "crash",
+                "acp client",
                 "real agents",
                 "backends",
                 "documentation",
@@ -310,16 +342,19 @@ mod tests {
     #[test]
     fn every_test_is_in_exactly_one_suite() {
         let with = plan(&tree(true), false);
-        let suites = ["tests graph", "crash", "real agents"];
+        let suites = ["tests graph", "crash", "acp client", "real agents"];
         assert_eq!(
             suites.map(|name| calls(&with, name)).concat(),
             [
                 "nextest run --workspace --no-fail-fast --no-tests=pass \
                  --features atomic-cli/failpoints \
-                 -E package(=atomic-graph) - (binary(~crash) | test(crash) | test(real_agent))",
+                 -E package(=atomic-graph) - (binary(~crash) | test(crash) | test(real_agent) \
+                 | test(acp_client))",
                 "nextest run --workspace --no-fail-fast --no-tests=pass \
                  --features atomic-cli/failpoints \
                  -E (binary(~crash) | test(crash)) - test(real_agent)",
+                "nextest run --workspace --no-fail-fast --no-tests=pass \
+                 --features atomic-cli/failpoints -E test(acp_client)",
                 "nextest run --workspace --no-fail-fast --no-tests=pass \
                  --features atomic-cli/failpoints --test-threads 2 -E test(real_agent)",
             ]
@@ -336,13 +371,17 @@ mod tests {
         );
         let without = plan(&tree(false), false);
         let fixed = "test --workspace --no-fail-fast --features atomic-cli/failpoints";
-        let suites = ["tests", "crash", "real agents"];
+        let suites = ["tests", "crash", "acp client", "real agents"];
         assert_eq!(
             suites.map(|name| calls(&without, name)).concat(),
             [
-                format!("{fixed} --lib --bins --test demo -- --skip crash --skip real_agent"),
+                format!(
+                    "{fixed} --lib --bins --test demo \
+                     -- --skip crash --skip real_agent --skip acp_client"
+                ),
                 format!("{fixed} --lib --bins --test demo -- crash --skip real_agent"),
                 format!("{fixed} --test crash -- --skip real_agent"),
+                format!("{fixed} --lib --bins --test demo -- acp_client"),
                 format!(
                     "{fixed} --lib --bins --test demo --test crash \
                      -- real_agent --test-threads 2"
@@ -352,15 +391,18 @@ mod tests {
     }
 
     #[test]
-    fn only_what_starts_agents_or_follows_from_it_lacks_them_and_says_why() {
-        let agents = Err("npm is not installed".to_owned());
+    fn only_what_needs_a_tool_or_follows_from_it_lacks_it_and_says_why() {
+        let nothing = || Err("npm is not installed".to_owned());
+        let none = Found { agents: nothing(), client: nothing() };
+        let all = Found { agents: Ok("/agents".into()), client: Ok("/client".into()) };
         for suite in plan(&tree(true), false).iter().chain(&plan(&tree(false), false)) {
-            let is_theirs = ["real agents", "backends"].contains(&suite.name.as_str());
+            let is_theirs =
+                ["acp client", "real agents", "backends"].contains(&suite.name.as_str());
             let expected = is_theirs.then_some("npm is not installed");
-            assert_eq!(suite.lacks(false, &agents), expected, "{}", suite.name);
-            assert_eq!(suite.lacks(false, &Ok("/agents".into())), None, "{}", suite.name);
+            assert_eq!(suite.lacks(false, &none), expected, "{}", suite.name);
+            assert_eq!(suite.lacks(false, &all), None, "{}", suite.name);
             let expected = suite.needs_build.then_some("the build failed").or(expected);
-            assert_eq!(suite.lacks(true, &agents), expected, "{}", suite.name);
+            assert_eq!(suite.lacks(true, &none), expected, "{}", suite.name);
         }
     }
 }

@@ -11,13 +11,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use sha2::{Digest as _, Sha256};
-
-use super::{Log, cache};
+use super::Log;
+use super::npm::Packages;
 
 const PACKAGES: &str = include_str!("../../tsc/package.json");
 const PACKAGE_LOCK: &str = include_str!("../../tsc/package-lock.json");
 const COMPILER: &str = "node_modules/typescript/bin/tsc";
+const TYPESCRIPT: Packages = Packages {
+    name: "tsc",
+    what: "the TypeScript compiler",
+    wanted: PACKAGES,
+    locked: PACKAGE_LOCK,
+    file: COMPILER,
+};
 
 /// The SDK, and how it is checked.
 const SDK: &str = "crates/typescript/sdk";
@@ -34,34 +40,7 @@ const MARK: &str = "//! ";
 
 /// The compiler, installed first where it is missing; the error says why it cannot be had.
 pub(super) fn compiler(log: &Log) -> Result<PathBuf, String> {
-    let cache = cache::folder()?.join("tsc");
-    let key: String =
-        Sha256::digest(PACKAGE_LOCK).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    let folder = cache.join(key);
-    let lock = cache::lock(&cache, log)?;
-    if !folder.join(COMPILER).is_file() {
-        install(log, &cache.join("staging"), &folder)?;
-    }
-    drop(lock);
-    Ok(folder.join(COMPILER))
-}
-
-/// Installs into a folder of its own and renames it, so that what is there is whole.
-fn install(log: &Log, staging: &Path, folder: &Path) -> Result<(), String> {
-    let failed = |e| format!("cannot write to {}: {e}", staging.display());
-    for old in [staging, folder].into_iter().filter(|old| old.exists()) {
-        fs::remove_dir_all(old).map_err(failed)?;
-    }
-    fs::create_dir_all(staging).map_err(failed)?;
-    fs::write(staging.join("package.json"), PACKAGES).map_err(failed)?;
-    fs::write(staging.join("package-lock.json"), PACKAGE_LOCK).map_err(failed)?;
-    let mut npm = Command::new("npm");
-    npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(staging);
-    log.run(npm).map_err(|problem| {
-        log.write(&problem);
-        "npm could not install the TypeScript compiler".to_owned()
-    })?;
-    fs::rename(staging, folder).map_err(failed)
+    Ok(TYPESCRIPT.folder(log)?.join(COMPILER))
 }
 
 /// Checks the files of the tree in `root`, in a folder that is made for it.

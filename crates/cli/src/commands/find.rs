@@ -77,7 +77,7 @@ fn described(dir: PathBuf) -> Option<IndexEntry> {
 }
 
 /// Finds a session's folder: by itself, or by the session's id, the beginning of one, or `last`.
-pub(super) fn find_session(text: &str) -> Result<PathBuf, Failure> {
+pub(crate) fn find_session(text: &str) -> Result<PathBuf, Failure> {
     let folder = Path::new(text);
     if folder.join("journal.jsonl").is_file() {
         return folder.canonicalize().map_err(|error| Failure::Failed(format!("{text}: {error}")));

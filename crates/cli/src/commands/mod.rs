@@ -23,4 +23,5 @@ pub(crate) mod test;
 pub(crate) mod trust;
 pub(crate) mod turn;
 
-use find::{find_session, is_listed, known_sessions};
+pub(crate) use find::find_session;
+use find::{is_listed, known_sessions};

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use atomic_event::{Created, Event};
 use atomic_registry::settings::{TRUST, Values};
-use atomic_runner::{ResumeOptions, Run, Settings, Upgrade};
+use atomic_runner::{ResumeOptions, Run, Settings, Show, Stage, StreamMode, Upgrade};
 use atomic_session::Session;
 use atomic_workflow::builtin::prompt;
 use atomic_workflow::{Source, Workflow};
@@ -41,41 +41,73 @@ pub(crate) fn resume_in(
     flags: &SettingsArgs,
     output: &OutputArgs,
 ) -> Result<ExitCode, Failure> {
-    let given = settings::for_resume(flags)?;
-    let created = atomic_runner::kept(stage::disk(), &dir)?;
-    let mut known = newest_settings(&dir)?;
-    refuse_strangers(&dir, &given, "resume")?;
-    known.program.trusted |= settings::trusts(&given, &created.workspace);
     let somebody = somebody_is_there(output);
-    let look = look_of(&created);
-    settings::apply(&given, &mut known, somebody);
-    let mut catalog = Catalog::of(&created.workspace);
-    catalog.introduce(output.verbose);
-    catalog.shelf.gate.leave = match given.switch(&TRUST) {
-        Some(true) => Leave::Given,
-        _ if somebody => Leave::Ask,
-        _ => Leave::None,
-    };
-    let workflow = if wanted.upgrade {
-        let workflow = current(&catalog, &created)?;
-        catalog.admit_documents(&workflow)?;
-        workflow
-    } else {
-        load::workflow_of(&created, &catalog.shelf.gate).map_err(Failure::Failed)?
-    };
-    let backend = Some(created.backend.as_str());
-    let stage = stage::stage(backend, &known, &created.workspace, catalog.registry)?;
-    let upgrade = wanted.upgrade.then_some(Upgrade);
-    let Wanted { instruction, .. } = wanted;
-    let options = ResumeOptions { instruction, streams: output.modes(), upgrade };
-    let find = |_: &str| Ok(workflow);
-    let trusted = known.program.trusted;
-    let adjust = |kept: &mut Settings| {
-        settings::apply(&given, kept, somebody);
-        kept.program.trusted = trusted;
-    };
-    let ended = see_through(output, look, || Ok(Run::resume(stage, dir, options, find, adjust)?))?;
+    let leave = if somebody { Leave::Ask } else { Leave::None };
+    let prepared = Prepared::new(dir, wanted, flags, (somebody, leave), output.verbose)?;
+    let look = look_of(&prepared.created);
+    let modes = output.modes();
+    let ended = see_through(output, look, || prepared.take_up(modes))?;
     Ok(ExitCode::from(exit_code(&ended.outcome)))
+}
+
+/// Everything that is needed to take a session up again.
+pub(crate) struct Prepared {
+    /// What the session is about.
+    pub(crate) created: Created,
+    dir: PathBuf,
+    given: Values,
+    trusted: bool,
+    somebody: bool,
+    stage: Stage,
+    workflow: Workflow,
+    wanted: Wanted,
+}
+
+impl Prepared {
+    /// Looks at the session in this folder; nothing is changed yet. `somebody` is whether a person
+    /// can answer questions, and `leave` what to do about code that nobody has trusted.
+    pub(crate) fn new(
+        dir: PathBuf,
+        wanted: Wanted,
+        flags: &SettingsArgs,
+        (somebody, leave): (bool, Leave),
+        verbose: bool,
+    ) -> Result<Self, Failure> {
+        let given = settings::for_resume(flags)?;
+        let created = atomic_runner::kept(stage::disk(), &dir)?;
+        let mut known = newest_settings(&dir)?;
+        refuse_strangers(&dir, &given, "resume")?;
+        known.program.trusted |= settings::trusts(&given, &created.workspace);
+        settings::apply(&given, &mut known, somebody);
+        let mut catalog = Catalog::of(&created.workspace);
+        catalog.introduce(verbose);
+        let is_given = given.switch(&TRUST) == Some(true);
+        catalog.shelf.gate.leave = if is_given { Leave::Given } else { leave };
+        let workflow = if wanted.upgrade {
+            let workflow = current(&catalog, &created)?;
+            catalog.admit_documents(&workflow)?;
+            workflow
+        } else {
+            load::workflow_of(&created, &catalog.shelf.gate).map_err(Failure::Failed)?
+        };
+        let backend = Some(created.backend.as_str());
+        let stage = stage::stage(backend, &known, &created.workspace, catalog.registry)?;
+        let trusted = known.program.trusted;
+        Ok(Self { created, dir, given, trusted, somebody, stage, workflow, wanted })
+    }
+
+    /// Takes the session up.
+    pub(crate) fn take_up(self, streams: Vec<StreamMode>) -> Result<(Run, Show), Failure> {
+        let Self { dir, given, trusted, somebody, stage, workflow, wanted, .. } = self;
+        let upgrade = wanted.upgrade.then_some(Upgrade);
+        let options = ResumeOptions { instruction: wanted.instruction, streams, upgrade };
+        let find = |_: &str| Ok(workflow);
+        let adjust = |kept: &mut Settings| {
+            settings::apply(&given, kept, somebody);
+            kept.program.trusted = trusted;
+        };
+        Ok(Run::resume(stage, dir, options, find, adjust)?)
+    }
 }
 
 /// A session can lie in a project that was cloned, with commands in it that nobody here has seen.
@@ -103,8 +135,12 @@ fn current(catalog: &Catalog, created: &Created) -> Result<Workflow, Failure> {
 
 /// A session is shown as it was when it began.
 fn look_of(created: &Created) -> Look {
-    let one_turn = created.workflow.as_str() == prompt::NAME && created.origin.source.is_none();
-    if one_turn { Look::Answer { is_kept: true } } else { Look::Steps }
+    if is_one_turn(created) { Look::Answer { is_kept: true } } else { Look::Steps }
+}
+
+/// Whether a session is one turn of one agent, and no workflow of somebody's.
+pub(crate) fn is_one_turn(created: &Created) -> bool {
+    created.workflow.as_str() == prompt::NAME && created.origin.source.is_none()
 }
 
 /// The settings the session had last.

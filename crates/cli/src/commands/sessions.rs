@@ -25,12 +25,12 @@ pub(crate) fn list() -> Result<ExitCode, Failure> {
                 status_text(&entry.dir, summary.status),
                 format!("{}/{}", summary.tasks.done, summary.tasks.total),
             ),
-            Err(_) if !entry.dir.exists() => ("gone".to_owned(), "-".to_owned()),
+            Err(_) if !entry.dir.exists() => ("gone", "-".to_owned()),
             // The summary comes a moment after the session's first facts.
             Err(_) if super::resume::first_fact(&entry.dir).is_ok() => {
                 (status_text(&entry.dir, SessionStatus::Running), "-".to_owned())
             }
-            Err(_) => ("unreadable".to_owned(), "-".to_owned()),
+            Err(_) => ("unreadable", "-".to_owned()),
         };
         let prompt = entry.prompt.lines().next().unwrap_or_default();
         paint::line(&paint::printable(&format!(
@@ -42,7 +42,7 @@ pub(crate) fn list() -> Result<ExitCode, Failure> {
 }
 
 /// A session that says it is running, with nobody at work, was interrupted.
-fn status_text(dir: &Path, status: SessionStatus) -> String {
+pub(crate) fn status_text(dir: &Path, status: SessionStatus) -> &'static str {
     let held = Session::holder(stage::disk().as_ref(), dir).is_ok_and(|holder| holder.is_some());
     match status {
         SessionStatus::Running if !held => "interrupted",
@@ -52,7 +52,6 @@ fn status_text(dir: &Path, status: SessionStatus) -> String {
         SessionStatus::Completed => "completed",
         SessionStatus::Failed => "failed",
     }
-    .to_owned()
 }
 
 pub(crate) fn show(text: &str) -> Result<ExitCode, Failure> {

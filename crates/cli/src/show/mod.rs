@@ -190,7 +190,7 @@ fn workflow_name(session: &Path) -> String {
 }
 
 /// What the last step of a run returned, when that is a text.
-fn final_text(session: &Path) -> Option<String> {
+pub(crate) fn final_text(session: &Path) -> Option<String> {
     let facts = atomic_session::Session::read_only(crate::stage::disk(), session).ok()?;
     let results = facts.filter_map(|fact| {
         if let Event::StepFinished { result, .. } = fact.ok()?.event {

@@ -6,6 +6,8 @@
     reason = "a helper that fails fails its test"
 )]
 
+mod acp;
+mod acp_client;
 mod agents;
 mod backends;
 mod ceilings;

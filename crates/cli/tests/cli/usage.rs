@@ -10,10 +10,11 @@ use crate::scene::Scene;
 #[test]
 fn help_texts() {
     let env = TestEnv::new();
-    let verbs: [&[&str]; 23] = [
+    let verbs: [&[&str]; 24] = [
         &[],
         &["demo"],
         &["run"],
+        &["acp"],
         &["resume"],
         &["answer"],
         &["fork"],

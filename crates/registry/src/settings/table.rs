@@ -405,6 +405,10 @@ pub static VARIABLES: &[Variable] = &[
     ),
     test("ATOMIC_AGENTS", "Folder of the real agent programs, as `cargo xtask agents` prints it"),
     test(
+        "ATOMIC_ACP_CLIENT",
+        "Folder of the client that drives `atomic acp`, as `cargo xtask client` prints it",
+    ),
+    test(
         "ATOMIC_CONFORMANCE",
         "Folder in which the tests of backends note what has passed, for `docs/backends.md`",
     ),

@@ -1,0 +1,465 @@
+//! The conversation of a session: every prompt that is nothing else is a turn of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema::StopReason;
+use atomic_acp::{Narrator, Spent, Voice};
+use atomic_backend::guard::Guard;
+use atomic_backend::{Backend, BackendError, Conversation, OpenRequest, Place, Turn};
+use atomic_event::{
+    Answer, BackendId, ConversationId, Question, QuestionId, StepError, StepId, Stop, TurnEvent,
+};
+use atomic_registry::Registry;
+use atomic_runner::{Inherit, OnQuestion, Settings};
+use tokio::time::Instant;
+
+use super::ask::Put;
+use super::play::{Player, apart, look};
+use super::record::Note;
+use super::seat::{Orders, Seat};
+use super::trouble;
+use crate::args::AcpArgs;
+use crate::catalog::Catalog;
+use crate::show::question_text;
+use crate::{settings, stage};
+
+/// How long an interrupted turn may take to end; what does not is ended.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Who talks, for the names of tool calls.
+const STEP: &str = "chat#1";
+
+/// A conversation, or what is known of one.
+#[derive(Default)]
+pub(super) struct Chat {
+    program: Option<Program>,
+    conversation: Option<Box<dyn Conversation>>,
+    /// By which it can be continued.
+    known: Option<(BackendId, ConversationId)>,
+    /// The model that was chosen in the session.
+    pub(super) model: Option<String>,
+    /// Questions that nobody has answered; the next message does.
+    left: Vec<Question>,
+    /// What the agent has to be told before the next prompt.
+    heard: Vec<String>,
+}
+
+/// The agent program, and what it is used with.
+struct Program {
+    backend: Arc<dyn Backend>,
+    registry: Arc<Registry>,
+    settings: Settings,
+    model: Option<String>,
+}
+
+impl Program {
+    /// Why nothing more may be spent, if so.
+    fn ceiling(&self, spent: Spent) -> Option<StepError> {
+        let Settings { max_cost_usd, max_tokens, .. } = &self.settings;
+        if max_cost_usd.is_some() && !self.backend.reports_cost() {
+            let id = self.backend.id();
+            let message =
+                format!("{id} does not say what turns cost, so --max-cost cannot be kept");
+            return Some(StepError::new("ceiling", message));
+        }
+        let is_spent = max_cost_usd.is_some_and(|most| spent.usd().is_none_or(|usd| usd >= most))
+            || max_tokens.is_some_and(|most| spent.tokens >= most);
+        let message = "this session has spent as much as --max-cost or --max-tokens allows";
+        is_spent.then(|| StepError::new("ceiling", message))
+    }
+}
+
+/// How a turn came to its end.
+enum End {
+    Done,
+    Stopped,
+    /// A question was left open.
+    Left,
+    Failed(StepError),
+}
+
+impl Chat {
+    /// Takes up what is known of a session.
+    pub(super) fn continue_from(&mut self, notes: &[Note]) {
+        for note in notes {
+            match note {
+                Note::Conversed { backend, conversation } => {
+                    self.known = Some((backend.clone(), conversation.clone()));
+                }
+                Note::Cleared => self.known = None,
+                Note::Opened { .. }
+                | Note::Prompted { .. }
+                | Note::Said { .. }
+                | Note::Ran { .. }
+                | Note::Unknown => {}
+            }
+        }
+    }
+
+    /// What happened beside the conversation.
+    pub(super) fn hear(&mut self, who: &str, asked: &str, said: &str) {
+        self.heard.push(format!(
+            "Meanwhile the user has asked {who}: {asked}\n{who} has answered:\n{said}"
+        ));
+    }
+
+    /// One prompt, and everything that comes of it.
+    pub(super) async fn turn(
+        &mut self,
+        args: &AcpArgs,
+        player: &Player<'_>,
+        text: String,
+        spent: &mut Spent,
+    ) -> Result<StopReason, Error> {
+        let mut orders = player.orders.clone();
+        let opened = tokio::select! {
+            opened = self.open(args, player) => opened,
+            () = orders.stop() => return Ok(StopReason::Cancelled),
+        };
+        opened?;
+        if let Some(error) = self.program.as_ref().and_then(|program| program.ceiling(*spent)) {
+            return Err(trouble::of_step(&error));
+        }
+        let prompt = self.composed(text);
+        let folder = &player.seat.folder;
+        let mut narrator = Narrator::new(Voice::Agent, folder, &player.prefix, look).after(*spent);
+        let end = self.send(player, &mut narrator, prompt).await;
+        *spent = narrator.spent_so_far();
+        match end {
+            End::Done | End::Left => Ok(StopReason::EndTurn),
+            End::Stopped => Ok(StopReason::Cancelled),
+            End::Failed(error) => {
+                // It may not be usable any more; the next prompt continues it.
+                self.let_go().await;
+                if error.code != "refused" {
+                    return Err(trouble::of_step(&error));
+                }
+                player.line.say(&error.message);
+                Ok(StopReason::Refusal)
+            }
+        }
+    }
+
+    /// A prompt with what comes before it.
+    fn composed(&mut self, text: String) -> String {
+        let left = std::mem::take(&mut self.left);
+        let asked = left.iter().map(|question| format!("You asked: {}", question.question));
+        let mut parts = std::mem::take(&mut self.heard);
+        parts.extend(asked);
+        parts.push(if left.is_empty() { text } else { format!("The user's answer: {text}") });
+        parts.join("\n\n")
+    }
+
+    async fn program(&mut self, args: &AcpArgs, seat: &Seat) -> Result<&Program, Error> {
+        if self.program.is_none() {
+            let (args, folder) = (args.clone(), seat.folder.clone());
+            let made = apart(move || {
+                // What the user types is not part of a workflow, and gets what the user has.
+                let mut wanted = Settings { inherit: Inherit::All, ..Settings::default() };
+                let given = settings::for_start(&args.start, &args.settings, &folder)?;
+                settings::apply(&given, &mut wanted, true);
+                wanted.program.trusted = settings::trusts(&given, &folder);
+                let (name, guard) = (settings::backend(&given), Guard::from_current_exe());
+                let backend = stage::backend(name, &wanted, &folder, &guard)?;
+                let registry = Catalog::of(&folder).registry;
+                let model = settings::model(&given);
+                Ok(Program { backend, registry, settings: wanted, model })
+            });
+            let made = made.await?;
+            self.program = Some(made.map_err(|failure| trouble::of_failure(&failure))?);
+        }
+        self.program.as_ref().ok_or_else(|| trouble::failed("there is no agent program"))
+    }
+
+    /// Opens the conversation, unless it is open: the one that is known, or a new one.
+    async fn open(&mut self, args: &AcpArgs, player: &Player<'_>) -> Result<(), Error> {
+        if self.conversation.is_some() {
+            return Ok(());
+        }
+        let (seat, chosen, known) = (player.seat, self.model.clone(), self.known.clone());
+        let program = self.program(args, seat).await?;
+        let id = program.backend.id();
+        let resume = known.clone().filter(|(backend, _)| *backend == id);
+        if let Some((other, _)) = known.filter(|(backend, _)| *backend != id) {
+            player.line.say(&format!(
+                "Note: so far this conversation was held with {other}; {id} knows nothing of it."
+            ));
+        }
+        let marker = format!("{}/{STEP}/1", seat.id);
+        let request = OpenRequest {
+            model: chosen.or_else(|| program.model.clone()),
+            resume: resume.map(|(_, conversation)| conversation),
+            questions: true,
+            helpers: atomic_runner::helpers(&program.registry, &id),
+            inherit: program.settings.inherited(),
+            ..OpenRequest::new("assistant", seat.folder.clone(), marker)
+        };
+        let opened = match program.backend.open(request.clone()).await {
+            Err(gone @ BackendError::ConversationGone { .. }) => {
+                player.line.say(&format!("Note: {gone}; a new one begins."));
+                program.backend.open(OpenRequest { resume: None, ..request }).await
+            }
+            opened => opened,
+        };
+        let conversation = opened.map_err(trouble::of_backend)?;
+        let known = (id, conversation.id());
+        if self.known.as_ref() != Some(&known) {
+            let (backend, conversation) = known.clone();
+            seat.note(Note::Conversed { backend, conversation });
+            self.known = Some(known);
+        }
+        self.conversation = Some(conversation);
+        Ok(())
+    }
+
+    /// Sends a prompt and tells what comes of it.
+    async fn send(&mut self, player: &Player<'_>, narrator: &mut Narrator, prompt: String) -> End {
+        let Some(conversation) = self.conversation.take() else {
+            return End::Failed(StepError::new("exited", "the conversation is closed"));
+        };
+        let Some(program) = &self.program else {
+            return End::Failed(StepError::new("exited", "the agent program is gone"));
+        };
+        let mut exchange = Exchange { player, narrator, program, left: vec![] };
+        let end = exchange.hold(conversation.as_ref(), prompt).await;
+        self.left = std::mem::take(&mut exchange.left);
+        self.conversation = Some(conversation);
+        match end {
+            Ok(end) => end,
+            Err(Unended) => {
+                self.let_go().await;
+                End::Stopped
+            }
+        }
+    }
+
+    /// Ends the program of the conversation; it can be continued.
+    async fn let_go(&mut self) {
+        if let Some(conversation) = self.conversation.take() {
+            conversation.close().await;
+        }
+    }
+
+    /// The next prompt begins a new one.
+    pub(super) async fn clear(&mut self) {
+        self.let_go().await;
+        self.known = None;
+        self.left.clear();
+        self.heard.clear();
+    }
+
+    /// Lets the program summarise the conversation.
+    pub(super) async fn compact(
+        &mut self,
+        args: &AcpArgs,
+        player: &Player<'_>,
+    ) -> Result<&'static str, Error> {
+        if self.known.is_none() {
+            return Ok("There is no conversation yet.");
+        }
+        self.open(args, player).await?;
+        if let Some(conversation) = &self.conversation {
+            conversation.compact().await.map_err(|error| trouble::of_step(&error))?;
+        }
+        Ok("The conversation was summarised.")
+    }
+
+    /// `/model <name>`, `/model list`, or what is chosen.
+    pub(super) async fn choose_model(
+        &mut self,
+        args: &AcpArgs,
+        player: &Player<'_>,
+        rest: &str,
+    ) -> Result<String, Error> {
+        let program = self.program(args, player.seat).await?;
+        let (preset, backend) = (program.model.clone(), Arc::clone(&program.backend));
+        let inherit = program.settings.inherited();
+        match rest.split_whitespace().next() {
+            None => {
+                let model = self.model.clone().or(preset);
+                let model = model.unwrap_or_else(|| "the one the program chooses".to_owned());
+                Ok(format!("The model is {model}. Choose with: /model <name>"))
+            }
+            Some("list" | "select" | "refresh") => {
+                let place = Place { workspace: player.seat.folder.clone(), inherit };
+                let offers = backend.models(place).await.map_err(trouble::of_backend)?;
+                let lines =
+                    offers.iter().map(|offer| format!("- `{}` {}\n", offer.name, offer.about));
+                let lines: String = lines.collect();
+                Ok(if lines.is_empty() { "Any name will do.".to_owned() } else { lines })
+            }
+            Some(name) => {
+                if let Some(conversation) = &self.conversation {
+                    let set = conversation.set_model(name.to_owned()).await;
+                    set.map_err(trouble::of_backend)?;
+                }
+                self.model = Some(name.to_owned());
+                Ok(format!("The model is {name} from now on."))
+            }
+        }
+    }
+
+    /// Ends everything. When it returns, every process is gone.
+    pub(super) async fn close(&mut self) {
+        self.let_go().await;
+        if let Some(program) = self.program.take() {
+            program.backend.end_resting().await;
+        }
+    }
+}
+
+/// A turn that does not end although it was interrupted.
+struct Unended;
+
+/// One turn under way.
+struct Exchange<'e> {
+    player: &'e Player<'e>,
+    narrator: &'e mut Narrator,
+    program: &'e Program,
+    left: Vec<Question>,
+}
+
+impl Exchange<'_> {
+    async fn hold(
+        &mut self,
+        conversation: &dyn Conversation,
+        prompt: String,
+    ) -> Result<End, Unended> {
+        let limit = Duration::from_secs(self.program.settings.turn_timeout_secs);
+        let mut deadline = Instant::now() + limit;
+        let mut orders = self.player.orders.clone();
+        let sent = tokio::select! {
+            sent = conversation.send(prompt) => sent,
+            () = orders.stop() => return Err(Unended),
+            () = tokio::time::sleep_until(deadline) => return Ok(too_long(limit)),
+        };
+        let mut turn = match sent {
+            Ok(turn) => turn,
+            Err(error) => return Ok(End::Failed(error.into())),
+        };
+        loop {
+            let event = tokio::select! {
+                event = turn.recv() => event,
+                () = orders.stop() => {
+                    self.interrupt(conversation, &mut turn).await?;
+                    return Ok(End::Stopped);
+                }
+                () = tokio::time::sleep_until(deadline) => {
+                    let _ = self.interrupt(conversation, &mut turn).await;
+                    return Ok(too_long(limit));
+                }
+            };
+            let Some(event) = event else {
+                let message = "the agent's turn broke off without an end";
+                return Ok(End::Failed(StepError::new("exited", message)));
+            };
+            self.player.line.show_all(self.narrator.turn(&StepId::new(STEP), &event));
+            let is_over = matches!(event, TurnEvent::Ended(_));
+            if let Some(error) = self.program.ceiling(self.narrator.spent_so_far())
+                && !is_over
+            {
+                let _ = self.interrupt(conversation, &mut turn).await;
+                return Ok(End::Failed(error));
+            }
+            match event {
+                TurnEvent::Asked { id, question, .. } => {
+                    let asked = Instant::now();
+                    let Some(answer) = self.ask(&id, &question, &mut orders).await else {
+                        let end = self.interrupt(conversation, &mut turn).await;
+                        return end.map(|()| self.leave(question));
+                    };
+                    if let Err(error) = conversation.answer(id, answer).await {
+                        return Ok(End::Failed(error.into()));
+                    }
+                    // The time a person takes is not the agent's.
+                    deadline += asked.elapsed();
+                }
+                TurnEvent::Ended(Stop::Done { .. }) => return Ok(self.done()),
+                TurnEvent::Ended(Stop::Interrupted) => {
+                    let message = "the agent's turn was interrupted from outside";
+                    return Ok(End::Failed(StepError::new("interrupted", message)));
+                }
+                TurnEvent::Ended(Stop::Failed(error)) => return Ok(End::Failed(error)),
+                TurnEvent::Typed { .. }
+                | TurnEvent::Thought { .. }
+                | TurnEvent::ToolBegan(_)
+                | TurnEvent::Reported(_) => {}
+            }
+        }
+    }
+
+    fn done(&self) -> End {
+        if self.player.line.said().is_empty() {
+            self.player.line.say("The agent ended its turn without saying anything.");
+        }
+        End::Done
+    }
+
+    /// Asks the user, or the policy that was set.
+    async fn ask(
+        &self,
+        id: &QuestionId,
+        question: &Question,
+        orders: &mut Orders,
+    ) -> Option<Answer> {
+        match self.program.settings.on_question {
+            OnQuestion::Recommended => {
+                let label = question.recommended()?.label.clone();
+                let line = self.player.line;
+                line.say(&format!("Answered by policy, nobody was asked: {label}"));
+                return Some(Answer { chosen: vec![label] });
+            }
+            OnQuestion::Fail => return None,
+            OnQuestion::Ask | OnQuestion::Pause => {}
+        }
+        let id = format!("{}{id}", self.player.prefix);
+        tokio::select! {
+            put = self.player.line.ask(&id, question) => match put {
+                Put::Answered(answer) => Some(answer),
+                Put::Impossible | Put::Left => None,
+            },
+            () = orders.stop() => None,
+        }
+    }
+
+    /// A question that nobody has answered stays open.
+    fn leave(&mut self, question: Question) -> End {
+        if self.player.orders.is_stopped() {
+            return End::Stopped;
+        }
+        let text = question_text(&QuestionId::from("open"), &question);
+        let text = text.trim_start_matches("? open").trim();
+        self.player
+            .line
+            .say(&format!("The agent asks: {text}\n\nYour next message is the answer."));
+        self.left.push(question);
+        End::Left
+    }
+
+    /// Interrupts the turn and waits for its end. What was spent on it counts.
+    async fn interrupt(
+        &mut self,
+        conversation: &dyn Conversation,
+        turn: &mut Turn,
+    ) -> Result<(), Unended> {
+        let ended = async {
+            conversation.interrupt().await;
+            while let Some(event) = turn.recv().await {
+                self.player.line.show_all(self.narrator.turn(&StepId::new(STEP), &event));
+                if matches!(event, TurnEvent::Ended(_)) {
+                    return Ok(());
+                }
+            }
+            Err(Unended)
+        };
+        tokio::time::timeout(LAST_WORDS, ended).await.unwrap_or(Err(Unended))
+    }
+}
+
+fn too_long(limit: Duration) -> End {
+    let message =
+        format!("the agent's turn took longer than {} s and was stopped", limit.as_secs());
+    End::Failed(StepError::new("timeout", message))
+}

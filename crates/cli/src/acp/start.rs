@@ -1,0 +1,177 @@
+//! Runs that begin and runs that go on. Everything here waits for disks and for code, and is done
+//! where that holds nobody up.
+
+use std::path::{Path, PathBuf};
+
+use atomic_event::{Created, Event};
+use atomic_registry::Registry;
+use atomic_runner::{Inherit, Run, Settings, Show, StartRequest, read_prompt};
+use atomic_session::{Session, SessionStatus, SessionSummary};
+use atomic_workflow::Workflow;
+use std::sync::Arc;
+
+use super::record::Note;
+use crate::args::AcpArgs;
+use crate::catalog::Catalog;
+use crate::commands::resume::{Prepared, Wanted, first_fact, is_one_turn};
+use crate::commands::{find_session, sessions};
+use crate::failure::Failure;
+use crate::gate::{Leave, Refused};
+use crate::show::proper_name;
+use crate::{settings, stage};
+
+/// A run that was begun or taken up.
+pub(super) struct Begun {
+    pub(super) run: Run,
+    pub(super) show: Show,
+    /// What it is called.
+    pub(super) name: String,
+    /// Whether it is one turn of one agent.
+    pub(super) is_one_turn: bool,
+    /// Whether it has just begun.
+    pub(super) is_new: bool,
+    /// Where it works.
+    pub(super) folder: PathBuf,
+}
+
+/// Why a run has not begun.
+pub(super) enum Hindrance {
+    /// Nobody has said that its code may be run.
+    Untrusted(Vec<Refused>, Failure),
+    Failed(Failure),
+}
+
+/// What a run begins with.
+#[derive(Clone)]
+pub(super) struct Wish {
+    pub(super) args: AcpArgs,
+    pub(super) folder: PathBuf,
+    /// The model, where the user has chosen one in the session.
+    pub(super) model: Option<String>,
+}
+
+impl Wish {
+    /// Starts a workflow by name. `allowed` is the code that may be run this once.
+    pub(super) fn workflow(
+        &self,
+        name: &str,
+        text: &str,
+        allowed: Vec<String>,
+    ) -> Result<Begun, Hindrance> {
+        let mut catalog = Catalog::of(&self.folder);
+        let (wanted, given) = self.settings(Settings::default()).map_err(Hindrance::Failed)?;
+        let is_given =
+            wanted.program.trusted && given.switch(&atomic_registry::settings::TRUST) == Some(true);
+        catalog.shelf.gate.leave = if is_given { Leave::Given } else { Leave::None };
+        catalog.shelf.gate.allowed = allowed;
+        let found = catalog.workflow(&format!("workflow:{name}"));
+        let found =
+            found.and_then(|workflow| catalog.admit_documents(&workflow).map(|()| workflow));
+        let workflow = found.map_err(|failure| {
+            let refused = catalog.shelf.gate.take_refused();
+            match refused.is_empty() {
+                true => Hindrance::Failed(failure),
+                false => Hindrance::Untrusted(refused, failure),
+            }
+        })?;
+        let prompt = read_prompt(text, &self.folder, &workflow.name);
+        let prompt = prompt.map_err(|error| Hindrance::Failed(error.into()))?;
+        self.start(workflow, prompt, (wanted, given), catalog.registry).map_err(Hindrance::Failed)
+    }
+
+    /// Starts one turn of one agent, skill or command.
+    pub(super) fn apart(&self, workflow: Workflow, text: String) -> Result<Begun, Failure> {
+        let registry = Catalog::of(&self.folder).registry;
+        let inherits = Settings { inherit: Inherit::All, ..Settings::default() };
+        let wanted = self.settings(inherits)?;
+        self.start(workflow, text, wanted, registry)
+    }
+
+    /// The settings of the folder, with somebody there to answer questions.
+    fn settings(
+        &self,
+        mut wanted: Settings,
+    ) -> Result<(Settings, atomic_registry::settings::Values), Failure> {
+        let given = settings::for_start(&self.args.start, &self.args.settings, &self.folder)?;
+        settings::apply(&given, &mut wanted, true);
+        wanted.program.trusted = settings::trusts(&given, &self.folder);
+        Ok((wanted, given))
+    }
+
+    fn start(
+        &self,
+        workflow: Workflow,
+        prompt: String,
+        (wanted, given): (Settings, atomic_registry::settings::Values),
+        registry: Arc<Registry>,
+    ) -> Result<Begun, Failure> {
+        let stage = stage::stage(settings::backend(&given), &wanted, &self.folder, registry)?;
+        let model = self.model.clone().or_else(|| settings::model(&given));
+        let name = workflow.name.to_string();
+        let is_one_turn =
+            name == atomic_workflow::builtin::prompt::NAME && workflow.source.is_none();
+        let workspace = self.folder.clone();
+        let request = StartRequest { workflow, prompt, workspace, model, settings: wanted };
+        let (run, show) = Run::start(stage, request)?;
+        Ok(Begun { run, show, name, is_one_turn, is_new: true, folder: self.folder.clone() })
+    }
+
+    /// Takes the session in a folder up again.
+    pub(super) fn resume(&self, dir: PathBuf, more: Option<String>) -> Result<Begun, Failure> {
+        let wanted = Wanted { instruction: more, upgrade: false };
+        let prepared = Prepared::new(dir, wanted, &self.args.settings, (true, Leave::None), false)?;
+        let Created { workflow, workspace, .. } = &prepared.created;
+        let (name, folder) = (workflow.to_string(), workspace.clone());
+        let is_one_turn = is_one_turn(&prepared.created);
+        let (run, show) = prepared.take_up(vec![])?;
+        Ok(Begun { run, show, name, is_one_turn, is_new: false, folder })
+    }
+}
+
+/// How a session stands.
+fn status(dir: &Path) -> Option<(Created, SessionStatus, &'static str)> {
+    let created = first_fact(dir).ok()?;
+    let summary = SessionSummary::read(stage::disk().as_ref(), dir);
+    let status = summary.map_or(SessionStatus::Running, |summary| summary.status);
+    Some((created, status, sessions::status_text(dir, status)))
+}
+
+/// Whether a session can be taken up now.
+pub(super) fn can_go_on(dir: &Path) -> bool {
+    let is_held = Session::holder(stage::disk().as_ref(), dir).is_ok_and(|holder| holder.is_some());
+    let status = status(dir).map(|(_, status, _)| status);
+    !is_held && status.is_some_and(|status| status != SessionStatus::Completed)
+}
+
+/// What to say about a session that can go on.
+pub(super) fn how_it_stands(dir: &Path) -> Option<String> {
+    let (created, _, status) = status(dir)?;
+    let name = proper_name(created.workflow.as_str());
+    Some(format!(
+        "The {name} session {} is {status}. Your next message continues it, and is told to its \
+         agents; anything that begins with a slash does something else instead.",
+        created.session
+    ))
+}
+
+/// A session that no editor has opened, as if one had.
+pub(super) fn notes_of_session(id: &str, folder: &Path) -> Option<Vec<Note>> {
+    let dir = find_session(id).ok()?;
+    let (created, _, status) = status(&dir)?;
+    let name = proper_name(created.workflow.as_str());
+    let mut said = vec![format!("Started {name} session: {id}")];
+    let facts = Session::read_only(stage::disk(), &dir).ok()?;
+    for fact in facts.filter_map(Result::ok) {
+        if let Event::Noted { text } = fact.event {
+            said.push(format!("Note: {text}"));
+        }
+    }
+    said.extend(super::play::told_tasks(&dir));
+    said.push(format!("The session is {status}."));
+    Some(vec![
+        Note::Opened { cwd: folder.to_owned() },
+        Note::Prompted { text: created.original_prompt },
+        Note::Said { text: said.join("\n\n") },
+        Note::Ran { dir },
+    ])
+}

@@ -1,0 +1,234 @@
+//! The answer to a prompt.
+
+use std::path::PathBuf;
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema::{
+    ContentBlock, PermissionOption, PermissionOptionKind, RequestPermissionRequest,
+    SessionInfoUpdate, SessionUpdate, StopReason, TextContent, ToolCallContent, ToolCallUpdate,
+    ToolCallUpdateFields, ToolKind,
+};
+use atomic_acp::Prompt;
+
+use super::ask::Line;
+use super::desk::Desk;
+use super::play::{Player, apart};
+use super::record::{self, Note};
+use super::seat::{Mind, Orders, Seat};
+use super::slash::{Meant, meant};
+use super::start::{Begun, Hindrance, Wish};
+use super::{commands, trouble};
+use crate::commands::find_session;
+use crate::failure::Failure;
+use crate::gate::{Gate, Refused};
+
+/// Answers a prompt.
+pub(super) async fn answer(
+    desk: &Desk,
+    seat: &Seat,
+    line: &Line,
+    (prompt, orders): (Prompt, Orders),
+) -> Result<StopReason, Error> {
+    let mut mind = seat.mind.lock().await;
+    mind.turns += 1;
+    seat.note(Note::Prompted { text: prompt.text.clone() });
+    if let Some(title) = record::title(&prompt.text).filter(|_| !mind.is_titled) {
+        mind.is_titled = true;
+        line.show(SessionUpdate::SessionInfoUpdate(SessionInfoUpdate::new().title(title)));
+    }
+    for notice in std::mem::take(&mut mind.notices) {
+        line.say(&notice);
+    }
+    if !prompt.left_out.is_empty() {
+        line.say(&format!("Note: this is not passed on: {}", prompt.left_out.join(", ")));
+    }
+    let prefix = format!("t{}-", mind.turns);
+    let turn = Turn { desk, player: Player { seat, line, orders, prefix } };
+    let mut answered = turn.answer(&prompt, &mut mind).await;
+    if turn.player.orders.is_stopped() {
+        answered = Ok(StopReason::Cancelled);
+    }
+    let said = line.said();
+    if !said.is_empty() {
+        seat.note(Note::Said { text: said });
+    }
+    answered
+}
+
+struct Turn<'t> {
+    desk: &'t Desk,
+    player: Player<'t>,
+}
+
+impl Turn<'_> {
+    async fn answer(&self, prompt: &Prompt, mind: &mut Mind) -> Result<StopReason, Error> {
+        let Some(slash) = prompt.slash() else {
+            let text = prompt.with_attached(&prompt.text);
+            if text.trim().is_empty() {
+                return Err(trouble::wrong("the prompt is empty; say what to do"));
+            }
+            if let Some(dir) = mind.unfinished.take() {
+                return self.resume(dir, Some(text), mind).await;
+            }
+            return self.chat(text, mind).await;
+        };
+        match meant(&self.player.seat.folder, prompt, slash) {
+            Meant::Chat { name, rest } => self.command(&name, &rest, mind).await,
+            Meant::Workflow { name, rest } => self.workflow(&name, rest, mind).await,
+            Meant::Resume { session, more } => match found(session, mind) {
+                Ok(dir) => self.resume(dir, more, mind).await,
+                Err(failure) => Ok(self.refuse(&failure.to_string())),
+            },
+            Meant::Turn { text } => self.chat(text, mind).await,
+            Meant::Apart { title, workflow, text } => {
+                let (wish, asked) = (self.wish(mind), text.clone());
+                let begun = apart(move || wish.apart(*workflow, text)).await?;
+                let begun = begun.map_err(|failure| trouble::of_failure(&failure))?;
+                let (reason, said) = self.player.see_through(begun, mind).await?;
+                if let Some(said) = said {
+                    mind.chat.hear(&title, &asked, &said);
+                }
+                Ok(reason)
+            }
+            Meant::Nothing(why) => Ok(self.refuse(&why)),
+        }
+    }
+
+    /// Says why nothing is done.
+    fn refuse(&self, why: &str) -> StopReason {
+        self.player.line.say(why);
+        StopReason::EndTurn
+    }
+
+    fn wish(&self, mind: &Mind) -> Wish {
+        let folder = self.player.seat.folder.clone();
+        Wish { args: self.desk.args.clone(), folder, model: mind.chat.model.clone() }
+    }
+
+    async fn chat(&self, text: String, mind: &mut Mind) -> Result<StopReason, Error> {
+        let Mind { chat, spent, .. } = mind;
+        chat.turn(&self.desk.args, &self.player, text, spent).await
+    }
+
+    async fn command(&self, name: &str, rest: &str, mind: &mut Mind) -> Result<StopReason, Error> {
+        let Player { seat, line, .. } = &self.player;
+        match name {
+            "clear" => {
+                mind.chat.clear().await;
+                seat.note(Note::Cleared);
+                line.say("A new conversation begins with the next message.");
+            }
+            "compact" => {
+                let done = mind.chat.compact(&self.desk.args, &self.player).await?;
+                line.say(done);
+            }
+            "model" => {
+                let said = mind.chat.choose_model(&self.desk.args, &self.player, rest).await?;
+                line.say(&said);
+            }
+            _ => line.say(&commands::help(&seat.folder, rest)),
+        }
+        Ok(StopReason::EndTurn)
+    }
+
+    async fn resume(
+        &self,
+        dir: PathBuf,
+        more: Option<String>,
+        mind: &mut Mind,
+    ) -> Result<StopReason, Error> {
+        let wish = self.wish(mind);
+        match apart(move || wish.resume(dir, more)).await? {
+            Ok(begun) => Ok(self.player.see_through(begun, mind).await?.0),
+            Err(failure) => Ok(self.refuse(&failure.to_string())),
+        }
+    }
+
+    async fn workflow(
+        &self,
+        name: &str,
+        text: String,
+        mind: &mut Mind,
+    ) -> Result<StopReason, Error> {
+        match self.begin(name, &text, mind).await? {
+            Ok(begun) => {
+                self.player.line.say(&format!("Starting **{name}** workflow..."));
+                Ok(self.player.see_through(begun, mind).await?.0)
+            }
+            Err(Failure::Usage(why)) => Ok(self.refuse(&why)),
+            Err(failure) => Err(trouble::of_failure(&failure)),
+        }
+    }
+
+    /// Begins a workflow. Whether code that nobody has trusted may be run is asked first.
+    async fn begin(
+        &self,
+        name: &str,
+        text: &str,
+        mind: &Mind,
+    ) -> Result<Result<Begun, Failure>, Error> {
+        let mut allowed: Vec<String> = vec![];
+        loop {
+            let (wish, known) = (self.wish(mind), allowed.clone());
+            let (name, text) = (name.to_owned(), text.to_owned());
+            let (refused, failure) = match apart(move || wish.workflow(&name, &text, known)).await?
+            {
+                Ok(begun) => return Ok(Ok(begun)),
+                Err(Hindrance::Failed(failure)) => return Ok(Err(failure)),
+                Err(Hindrance::Untrusted(refused, failure)) => (refused, failure),
+            };
+            if !self.is_trusted(&refused).await {
+                return Ok(Err(Failure::Usage(failure.to_string())));
+            }
+            allowed.extend(refused.into_iter().map(|refused| refused.hash));
+        }
+    }
+
+    /// Asks whether code may be run.
+    async fn is_trusted(&self, refused: &[Refused]) -> bool {
+        let about: Vec<&str> = refused.iter().map(|refused| refused.about.as_str()).collect();
+        let text = ContentBlock::Text(TextContent::new(about.join("\n\n")));
+        let fields = ToolCallUpdateFields::new()
+            .title("Run the code of a workflow".to_owned())
+            .kind(ToolKind::Execute)
+            .content(vec![ToolCallContent::from(text)]);
+        let option = |id: &'static str, name: &str, kind| PermissionOption::new(id, name, kind);
+        let options = vec![
+            option("once", "Run it this once", PermissionOptionKind::AllowOnce),
+            option("always", "Run it, and remember this code", PermissionOptionKind::AllowAlways),
+            option("never", "Do not run it", PermissionOptionKind::RejectOnce),
+        ];
+        let call = ToolCallUpdate::new(format!("{}trust", self.player.prefix), fields);
+        let asked = self
+            .player
+            .line
+            .permit(|session| RequestPermissionRequest::new(session, call, options));
+        let mut orders = self.player.orders.clone();
+        let chosen = tokio::select! {
+            chosen = asked => chosen,
+            () = orders.stop() => None,
+        };
+        if chosen.as_deref() == Some("always") {
+            let gate = Gate::new(&self.player.seat.folder);
+            for refused in refused {
+                // It was said, even if it cannot be remembered.
+                if let Err(failure) = gate.remember(refused) {
+                    self.player.line.say(&format!("Note: {failure}"));
+                }
+            }
+        }
+        matches!(chosen.as_deref(), Some("once" | "always"))
+    }
+}
+
+/// The folder of the session that is meant: the last one of this chat, unless another is named.
+fn found(session: Option<String>, mind: &Mind) -> Result<PathBuf, Failure> {
+    match (session, &mind.last) {
+        (Some(session), _) => find_session(&session),
+        (None, Some(last)) => Ok(last.clone()),
+        (None, None) => Err(Failure::Usage(
+            "Nothing was run here yet. Say which session: /resume <session>; `last` is the newest."
+                .to_owned(),
+        )),
+    }
+}
