@@ -258,7 +258,11 @@ fn value(setting: &'static Setting) -> BoxedStrategy<Value> {
         Kind::Money => (1e-6..1e12).prop_map(Value::Money).boxed(),
         Kind::Time => (1..=300_000u64).prop_map(Value::Seconds).boxed(),
         Kind::Choice(choices) => {
-            prop::sample::select(choices).prop_map(|(name, _)| Value::Text(name.to_owned())).boxed()
+            // One choice stands for any command.
+            let named = |((name, _), command): ((&str, _), String)| {
+                Value::Text(name.replace("<command>", &command))
+            };
+            (prop::sample::select(choices), text()).prop_map(named).boxed()
         }
         Kind::Commands => text().prop_map(|text| Value::List(vec![text])).boxed(),
         Kind::Names => "[A-Z_]{1,8}".prop_map(|name: String| Value::List(vec![name])).boxed(),
@@ -266,11 +270,17 @@ fn value(setting: &'static Setting) -> BoxedStrategy<Value> {
     }
 }
 
+/// A value that counts in a project's file.
+fn of_project(setting: &'static Setting) -> BoxedStrategy<Value> {
+    let counts = |value: &Value| !setting.is_users_word(value);
+    value(setting).prop_filter("it is the user's to say", counts).boxed()
+}
+
 /// A setting of a project's file, and a value of it.
 pub(crate) fn some_setting() -> impl Strategy<Value = (&'static Setting, Value)> {
     let all: Vec<&'static Setting> =
         SETTINGS.iter().copied().filter(|setting| !setting.users_word).collect();
-    prop::sample::select(all).prop_flat_map(|setting| (Just(setting), value(setting)))
+    prop::sample::select(all).prop_flat_map(|setting| (Just(setting), of_project(setting)))
 }
 
 /// A value for each layer, or none: user, project, variable, flag.
@@ -280,7 +290,11 @@ fn all_layers() -> impl Strategy<Value = Vec<Layers>> {
     let layer = |setting: &'static Setting| prop::option::of(value(setting));
     // A project has no say in some of them.
     let project = |setting: &'static Setting| {
-        if setting.users_word { Just(None).boxed() } else { layer(setting).boxed() }
+        if setting.users_word {
+            Just(None).boxed()
+        } else {
+            prop::option::of(of_project(setting)).boxed()
+        }
     };
     let layers = |setting| {
         [layer(setting).boxed(), project(setting), layer(setting).boxed(), layer(setting).boxed()]

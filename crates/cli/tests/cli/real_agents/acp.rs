@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use atomic_testing::model::{Reply, Script, Turn};
+use atomic_testing::model::{Ending, Received, Reply, Script, Turn};
 use serde_json::json;
 
 use super::program::Program::{self, Copilot, OpenCode};
@@ -69,6 +69,40 @@ fn agents_share_a_conversation_over_acp_and_others_are_named_by_nodes() {
     let third = stand.asked("Three").body["messages"].to_string();
     assert!(!third.contains("Two"), "another agent is another conversation: {third}");
     stand.has_no_processes();
+}
+
+/// A turn that was interrupted goes on in the same conversation.
+#[test]
+fn a_run_is_resumed_over_acp() {
+    for program in [OpenCode, Copilot] {
+        let before = Turn::default().user("Look").reply(Reply::say("Seen."));
+        let hang = Reply { ending: Ending::Hang, ..Reply::say("Well") };
+        let script = Script::new().with(Turn::default().user("Paint").reply(hang)).with(before);
+        let stand = Stand::of(&[program], script);
+        let workflow = json!({ "name": "both", "nodes": [
+            { "type": "agent", "id": "one", "prompt": "Look" },
+            { "type": "agent", "id": "two", "prompt": "Paint it" },
+        ] });
+        std::fs::write(stand.env.outside("both.json"), workflow.to_string()).unwrap();
+        let both = stand.env.outside("both.json").display().to_string();
+        let run = ["run", &both, "Go", "--backend", backend(program)];
+        let mut running = Running::start(stand.atomic(&run));
+        stand.asked("Paint it");
+        running.signal("INT");
+        let paused = running.end();
+        assert_eq!(paused.code, Some(4), "{paused:?}");
+        stand.has_no_processes();
+        stand.server.replace(Script::new().with(Turn::default().reply(Reply::say("Blue."))));
+        let before = stand.server.requests().len();
+        let resumed = stand.run(&["resume", "last"]);
+        assert_eq!(resumed.code, Some(0), "{resumed:?}");
+        let after = stand.server.requests().split_off(before);
+        let knows = |received: &Received| {
+            let said = received.body["messages"].to_string();
+            said.contains("Seen.") && said.contains("Paint it")
+        };
+        assert!(after.iter().any(knows), "{program:?} goes on with what was said");
+    }
 }
 
 #[test]
