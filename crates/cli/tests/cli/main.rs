@@ -7,6 +7,7 @@
 )]
 
 mod acp;
+mod acp_both;
 mod acp_client;
 mod agents;
 mod backends;
