@@ -44,7 +44,7 @@ fn read() -> (mpsc::Receiver<io::Result<String>>, oneshot::Receiver<Infallible>)
                 Ok(0) => return,
                 Ok(_) if is_cut => Err(io::Error::other("a line is longer than 64 MiB")),
                 // What is no text is no JSON either, and is answered as such.
-                Ok(_) => Ok(String::from_utf8_lossy(&line).trim_end().to_owned()),
+                Ok(_) => Ok(whole_characters(String::from_utf8_lossy(&line).trim_end())),
                 Err(error) => Err(error),
             };
             if sender.blocking_send(line).is_err() || is_cut {
@@ -53,4 +53,53 @@ fn read() -> (mpsc::Receiver<io::Result<String>>, oneshot::Receiver<Infallible>)
         }
     });
     (lines, ended)
+}
+
+/// A line in which every escape is a character. Editors written in JavaScript may cut a text in the
+/// middle of one; such a line could not be read, and its request would never be answered.
+fn whole_characters(line: &str) -> String {
+    let mut whole = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        whole.push_str(before);
+        let (shown, length) = match (half(escape), half(escape.get(6..).unwrap_or_default())) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (None, 12),
+            (Some(0xd800..=0xdfff), _) => (Some("\\ufffd"), 6),
+            // The character behind a backslash is no beginning of another escape.
+            _ => (None, escape.chars().take(2).map(char::len_utf8).sum()),
+        };
+        let (taken, behind) = escape.split_at(length);
+        whole.push_str(shown.unwrap_or(taken));
+        rest = behind;
+    }
+    whole.push_str(rest);
+    whole
+}
+
+/// The number in an escape such as `\ud83d`.
+fn half(text: &str) -> Option<u16> {
+    let digits = text.strip_prefix("\\u")?.get(..4)?;
+    u16::from_str_radix(digits, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole_characters;
+
+    #[test]
+    fn half_a_character_costs_no_request() {
+        let table = [
+            (r#""a\ud83d\ude00b""#, r#""a\ud83d\ude00b""#),
+            (r#""a\ud83d""#, r#""a\ufffd""#),
+            (r#""\ude00\ud83dx\n""#, r#""\ufffd\ufffdx\n""#),
+            (r#""\\ud83d""#, r#""\\ud83d""#),
+            (r#""\u00e4 ä \ud8""#, r#""\u00e4 ä \ud8""#),
+            ("\\ä", "\\ä"),
+            ("\\", "\\"),
+        ];
+        for (line, expected) in table {
+            assert_eq!(whole_characters(line), expected, "{line}");
+        }
+    }
 }
