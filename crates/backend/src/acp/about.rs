@@ -114,6 +114,11 @@ impl About {
         Some((option.get("id")?.as_str()?, offers(option.get("options")?)))
     }
 
+    /// Whether there is no model to choose from, where there should be some: nobody is logged in.
+    pub(super) fn lacks_models(&self) -> bool {
+        self.model().is_some_and(|(_, offers)| offers.is_empty())
+    }
+
     /// The setting by which nothing is asked, and the value for it.
     pub(super) fn allow_all(&self) -> Option<(&str, &'static str)> {
         let is_it = |option: &&Value| {

@@ -59,6 +59,7 @@ impl Call {
         let own = self.own_name();
         match self.kind.as_str() {
             "execute" => "shell".to_owned(),
+            _ if self.has("subagent_type") || self.has("agent_type") => "task".to_owned(),
             "read" if self.has("pattern") => "grep".to_owned(),
             "read" => "read".to_owned(),
             "edit" if ["write", "edit", "apply_patch"].contains(&own) => own.to_owned(),
@@ -119,7 +120,7 @@ impl Call {
             ("search", "grep") => &["grep"],
             ("search", "glob") => &["glob"],
             ("search", "search") => &["grep", "glob"],
-            ("think", "task") => &["task"],
+            (_, "task") => &["task"],
             (_, other) => return vec![other.to_owned()],
         };
         tools.iter().map(|tool| (*tool).to_owned()).collect()

@@ -85,6 +85,10 @@ impl Agent {
             "session/new" if self.manner == "login" => {
                 refuse(message, -32000, "Authentication required");
             }
+            "session/new" if self.manner == "stranger" => {
+                let model = json!({ "id": "model", "category": "model", "options": [] });
+                reply(message, &json!({ "sessionId": "fake-1", "configOptions": [model] }));
+            }
             "session/new" => reply(message, &session()),
             "session/load" if message["params"]["sessionId"] == "fake-1" => {
                 say("what was said before");

@@ -85,6 +85,11 @@ async fn what_is_wrong_from_the_start_is_told_with_what_to_do() {
         assert!(found == code && message.contains(words), "{manner}: {found}: {message}");
         assert!(message.contains("acp:fake --acp"), "{message}");
     }
+    // Some let anybody in, and have no models for them.
+    let stand = Stand::new("stranger");
+    let conversation = stand.open().await;
+    let (_, stop) = exchange(conversation.as_ref(), "DO fail service failure").await;
+    assert_eq!(failure(&stop).0, "login_needed", "{stop:?}");
     let stand = Stand::of(PathBuf::from("/nowhere/agent"), "");
     assert_eq!(stand.fault(stand.request()).await.0, "not_installed");
 }

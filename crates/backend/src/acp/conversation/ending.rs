@@ -12,6 +12,7 @@ use super::{Talk, blocks};
 use crate::acp::prompt::{Around, without_fence};
 use crate::acp::trouble::{garbled, of_error};
 use crate::outlet::told_end;
+use crate::trouble::Kind;
 
 /// How long an interrupted turn may take to end by itself.
 const INTERRUPTED: Duration = Duration::from_secs(2);
@@ -62,7 +63,11 @@ impl Talk {
                 self.program_ended().await;
             }
             Err(error) => {
-                let trouble = of_error(&error);
+                let mut trouble = of_error(&error);
+                if trouble.kind == Kind::Rejected && self.about.lacks_models() {
+                    // OpenCode just says that something has failed.
+                    trouble.kind = Kind::Login;
+                }
                 let stop = Stop::Failed(trouble.into_error(self.shared.id.as_str()));
                 // What was spent before is told, and what was said is kept.
                 let (events, _) = self.decoder.end(&Value::Null);

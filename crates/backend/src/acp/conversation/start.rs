@@ -244,9 +244,9 @@ impl Talk {
     pub(super) async fn set_model(&mut self, model: String) -> Result<(), BackendError> {
         self.ready().await?;
         let Some(mut line) = self.line.take() else { return Ok(()) };
-        let chosen = self.choose(&mut line, model).await;
+        let chosen = tokio::time::timeout(READY, self.choose(&mut line, model)).await;
         self.line = Some(line);
-        chosen
+        chosen.unwrap_or_else(|_| Err(self.misused("the agent does not answer")))
     }
 
     /// Uses a model from now on.
@@ -256,7 +256,9 @@ impl Talk {
             message,
         };
         let option = match self.about.model() {
-            Some((_, offers)) if !offers.iter().any(|offer| offer.name == model) => {
+            Some((_, offers))
+                if !offers.is_empty() && !offers.iter().any(|offer| offer.name == model) =>
+            {
                 let names: Vec<&str> = offers.iter().map(|offer| offer.name.as_str()).collect();
                 let names = shorten(&names.join(", "));
                 return Err(unknown(format!("the agent has no `{model}`, but {names}")));

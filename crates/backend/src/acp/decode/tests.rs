@@ -66,7 +66,10 @@ fn told(who: Who, text: &str) -> String {
         if turn.last().is_some_and(|line| line.get("refused").is_some()) {
             told.push_str("refused\n\n");
         } else {
-            _ = writeln!(told, "{:?}\n", stops.last().unwrap());
+            _ = match stops.last().unwrap() {
+                Stop::Failed(error) => writeln!(told, "Failed {}: {}\n", error.code, error.message),
+                stop @ (Stop::Done { .. } | Stop::Interrupted) => writeln!(told, "{stop:?}\n"),
+            };
         }
         turn.clear();
     };

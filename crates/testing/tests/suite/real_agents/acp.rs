@@ -14,6 +14,7 @@ use atomic_testing::conformance::backend::{
     Act, Check, Failure, Program, Scenario, Sent, Stage, Words, exchange, in_time, request, run_all,
 };
 use atomic_testing::model::{ModelServer, Received, Reply, Script, Turn};
+use serde_json::json;
 use tempfile::TempDir;
 
 use super::copilot::Copilot;
@@ -372,6 +373,37 @@ async fn tools_that_are_asked_about_are_restricted(agent: Agent) {
     assert!(heard.others.iter().any(said), "{heard:?}");
 }
 
+/// One that nobody is logged in to says so when it is opened, or when it is prompted.
+async fn a_login_that_is_missing_is_told(agent: Agent) {
+    let model = ModelServer::start(Script::new()).unwrap();
+    let (_home, mut env) = agent.home(&model.url());
+    let is_about_models = |name: &str| {
+        ["COPILOT_PROVIDER", "COPILOT_MODEL", "COPILOT_OFFLINE"]
+            .iter()
+            .any(|it| name.starts_with(it))
+    };
+    env.retain(|(name, _)| !is_about_models(name));
+    if let Some((_, settings)) = env.iter().find(|(name, _)| name == "XDG_CONFIG_HOME") {
+        // It has a provider of its own for everybody, on the network.
+        let model = "anthropic/claude-sonnet-4-5";
+        let about =
+            json!({ "enabled_providers": ["anthropic"], "model": model, "small_model": model });
+        let settings = Path::new(settings).join("opencode/opencode.json");
+        std::fs::write(settings, about.to_string()).unwrap();
+    }
+    let backend = backend(agent, agent.program(), env);
+    let workspace = tempfile::tempdir().unwrap();
+    let code = match in_time("opening", backend.open(request(workspace.path(), None))).await {
+        Err(error) => error.code().to_owned(),
+        Ok(conversation) => match exchange(conversation.as_ref(), "go").await.1 {
+            Stop::Failed(error) => error.code,
+            stop @ (Stop::Done { .. } | Stop::Interrupted) => panic!("{stop:?}"),
+        },
+    };
+    assert_eq!(code, "login_needed");
+    assert_eq!(model.requests().len(), 0);
+}
+
 /// Makes a test of each for each agent.
 macro_rules! on_both {
     ($($check:ident)*) => {
@@ -396,6 +428,7 @@ macro_rules! on_both {
 }
 
 on_both! {
+    a_login_that_is_missing_is_told
     a_failure_of_the_model_is_no_answer
     a_prompt_reaches_the_model
     tools_that_are_asked_about_are_restricted
