@@ -31,7 +31,7 @@ impl Prompt {
         for block in blocks {
             match block {
                 ContentBlock::Text(text) => prompt.text.push_str(&text.text),
-                ContentBlock::ResourceLink(link) => prompt.mention(place(&link.uri)),
+                ContentBlock::ResourceLink(link) => prompt.mention(&place(&link.uri)),
                 ContentBlock::Resource(embedded) => prompt.attach(&embedded.resource),
                 ContentBlock::Image(image) => prompt.leave_out("an image", &image.mime_type),
                 ContentBlock::Audio(audio) => prompt.leave_out("a sound", &audio.mime_type),
@@ -69,15 +69,16 @@ impl Prompt {
     fn attach(&mut self, resource: &EmbeddedResourceResource) {
         match resource {
             EmbeddedResourceResource::TextResourceContents(text) => {
-                let place = place(&text.uri).to_owned();
+                let place = place(&text.uri);
                 self.mention(&place);
                 let fence = fence(&text.text);
                 let end = if text.text.ends_with('\n') { "" } else { "\n" };
                 let _ = write!(self.attached, "{place}:\n{fence}\n{}{end}{fence}\n\n", text.text);
             }
             EmbeddedResourceResource::BlobResourceContents(blob) => {
-                self.mention(place(&blob.uri));
-                self.leave_out("a file", place(&blob.uri));
+                let place = place(&blob.uri);
+                self.mention(&place);
+                self.leave_out("a file", &place);
             }
             _ => self.left_out.push("something of an unknown kind".to_owned()),
         }
@@ -89,8 +90,26 @@ impl Prompt {
 }
 
 /// A file by its path, anything else by its address.
-fn place(uri: &str) -> &str {
-    uri.strip_prefix("file://").unwrap_or(uri)
+fn place(uri: &str) -> String {
+    let path =
+        uri.strip_prefix("file://").map(|path| path.strip_prefix("localhost").unwrap_or(path));
+    path.map_or_else(|| uri.to_owned(), decoded)
+}
+
+/// A path as the disk has it: an address writes `%20` for a space.
+fn decoded(path: &str) -> String {
+    let mut bytes = vec![];
+    let mut rest = path.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let digits = behind.get(..2).filter(|_| *first == b'%');
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        let digits = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = behind.get(if byte.is_some() { 2 } else { 0 }..).unwrap_or_default();
+    }
+    // What is no text afterwards is left as it was written.
+    String::from_utf8(bytes).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Longer than any row of backticks in the text.
@@ -133,6 +152,21 @@ mod tests {
         ");
         assert_eq!(prompt.left_out, ["an image (image/png)", "a file (/w/c.bin)"]);
         assert_eq!(prompt.slash(), None);
+    }
+
+    #[test]
+    fn files_are_named_by_their_paths() {
+        let table = [
+            ("file:///tmp/a%20b.txt", "`/tmp/a b.txt`"),
+            ("file://localhost/tmp/%C3%a4.txt", "`/tmp/ä.txt`"),
+            ("file:///tmp/100%/%zz%2", "`/tmp/100%/%zz%2`"),
+            ("file:///tmp/%ff", "`/tmp/%ff`"),
+            ("https://example.com/a%20b", "`https://example.com/a%20b`"),
+        ];
+        for (uri, expected) in table {
+            let link = json!([{"type": "resource_link", "name": "a", "uri": uri}]);
+            assert_eq!(prompt(link).text, expected, "{uri}");
+        }
     }
 
     #[test]

@@ -123,10 +123,15 @@ impl Chat {
             return Err(trouble::of_step(&error));
         }
         let prompt = self.composed(text);
+        let (heard, left) = (std::mem::take(&mut self.heard), std::mem::take(&mut self.left));
         let folder = &player.seat.folder;
         let mut narrator = Narrator::new(Voice::Agent, folder, &player.prefix, look).after(*spent);
         let end = self.send(player, &mut narrator, prompt).await;
         *spent = narrator.spent_so_far();
+        if matches!(end, End::Stopped | End::Failed(_)) {
+            // Nobody knows whether it was read, so it is told again.
+            (self.heard, self.left) = (heard, left);
+        }
         match end {
             End::Done | End::Left => Ok(StopReason::EndTurn),
             End::Stopped => Ok(StopReason::Cancelled),
@@ -143,12 +148,11 @@ impl Chat {
     }
 
     /// A prompt with what comes before it.
-    fn composed(&mut self, text: String) -> String {
-        let left = std::mem::take(&mut self.left);
-        let asked = left.iter().map(|question| format!("You asked: {}", question.question));
-        let mut parts = std::mem::take(&mut self.heard);
+    fn composed(&self, text: String) -> String {
+        let asked = self.left.iter().map(|question| format!("You asked: {}", question.question));
+        let mut parts = self.heard.clone();
         parts.extend(asked);
-        parts.push(if left.is_empty() { text } else { format!("The user's answer: {text}") });
+        parts.push(if self.left.is_empty() { text } else { format!("The user's answer: {text}") });
         parts.join("\n\n")
     }
 
@@ -222,9 +226,14 @@ impl Chat {
         let Some(program) = &self.program else {
             return End::Failed(StepError::new("exited", "the agent program is gone"));
         };
-        let mut exchange = Exchange { player, narrator, program, left: vec![] };
+        let mut exchange = Exchange { player, narrator, program, given: vec![], left: vec![] };
         let end = exchange.hold(conversation.as_ref(), prompt).await;
-        self.left = std::mem::take(&mut exchange.left);
+        let Exchange { given, left, .. } = exchange;
+        if !left.is_empty() {
+            // What was answered before may have been on its way together with it.
+            self.heard.extend(given);
+        }
+        self.left = left;
         self.conversation = Some(conversation);
         match end {
             Ok(end) => end,
@@ -236,7 +245,7 @@ impl Chat {
     }
 
     /// Ends the program of the conversation; it can be continued.
-    async fn let_go(&mut self) {
+    pub(super) async fn let_go(&mut self) {
         if let Some(conversation) = self.conversation.take() {
             conversation.close().await;
         }
@@ -318,6 +327,8 @@ struct Exchange<'e> {
     player: &'e Player<'e>,
     narrator: &'e mut Narrator,
     program: &'e Program,
+    /// The questions of this turn that were answered, with their answers.
+    given: Vec<String>,
     left: Vec<Question>,
 }
 
@@ -370,6 +381,11 @@ impl Exchange<'_> {
                         let end = self.interrupt(conversation, &mut turn).await;
                         return end.map(|()| self.leave(question));
                     };
+                    self.given.push(format!(
+                        "You asked: {}\nThe user has answered: {}",
+                        question.question,
+                        answer.chosen.join(", ")
+                    ));
                     if let Err(error) = conversation.answer(id, answer).await {
                         return Ok(End::Failed(error.into()));
                     }

@@ -87,7 +87,9 @@ impl Desk {
         }
         let id = uuid::Uuid::new_v4().to_string();
         let mind = Mind { notices: notices(&asked.mcp_servers), ..Mind::default() };
-        let seat = Seat::new(&id, &asked.cwd, mind);
+        // Nobody else knows the name yet. Where nothing can be kept, that is said below.
+        let lock = Record::of(&id).lock().ok().flatten();
+        let seat = Seat::new(&id, &asked.cwd, mind, lock);
         seat.note(Note::Opened { cwd: asked.cwd.clone() });
         self.put(seat);
         let session = SessionId::new(id);
@@ -154,6 +156,16 @@ impl Desk {
             return Err(trouble::unknown(id));
         }
         let record = Record::of(id);
+        if !record.exists() && !start::is_known(id) {
+            return Err(trouble::unknown(id));
+        }
+        let lock = match self.seat(session) {
+            Some(seat) => {
+                seat.can_be_loaded(folder)?;
+                None
+            }
+            None => record.lock().map_err(|error| trouble::of_lock(id, &error))?,
+        };
         let notes = match record.read().filter(|notes| !notes.is_empty()) {
             Some(notes) => notes,
             None => {
@@ -165,19 +177,18 @@ impl Desk {
                 notes
             }
         };
-        if let Some(seat) = self.seat(session) {
-            if seat.mind.try_lock().is_err() {
-                return Err(trouble::not_now("a prompt is under way in this session"));
-            }
+        if self.seat(session).is_some() {
             return Ok(notes);
         }
-        // Whatever a killed program may have left.
-        guard::end_survivors(id).map_err(|error| trouble::failed(error.to_string()))?;
+        // Whatever a killed program may have left; but a run of that name may be at work elsewhere.
+        if !start::is_held(id) {
+            guard::end_survivors(id).map_err(|error| trouble::failed(error.to_string()))?;
+        }
         let last = record::last_run(&notes);
         let is_titled = notes.iter().any(|note| matches!(note, Note::Prompted { .. }));
         let mut mind = Mind { notices: notices(servers), last, is_titled, ..Mind::default() };
         mind.chat.continue_from(&notes);
-        self.put(Seat::new(id, folder, mind));
+        self.put(Seat::new(id, folder, mind, lock));
         Ok(notes)
     }
 
@@ -212,7 +223,16 @@ impl Desk {
         let desk = Arc::clone(self);
         self.spawn(async move {
             let busy = Busy(&seat);
-            let answered = turn::answer(&desk, &seat, &line, (prompt, orders)).await;
+            let cancellation = responder.cancellation();
+            let cancelled = async {
+                cancellation.cancelled().await;
+                seat.tell(Order::Cancel);
+                std::future::pending().await
+            };
+            let answered = tokio::select! {
+                answered = turn::answer(&desk, &seat, &line, (prompt, orders)) => answered,
+                never = cancelled => never,
+            };
             // The next prompt may come as soon as this one is answered.
             drop(busy);
             let _ = responder.respond_with_result(answered.map(PromptResponse::new));
@@ -246,6 +266,8 @@ impl Desk {
         seat.tell(Order::Cancel);
         self.spawn(async move {
             seat.mind.lock().await.chat.close().await;
+            // Whoever hears the answer may open it.
+            drop(seat);
             let _ = responder.respond(CloseSessionResponse::new());
         });
         Ok(())

@@ -53,14 +53,18 @@ pub(crate) fn acp(args: &AcpArgs) -> Result<ExitCode, Failure> {
             // Who does not listen any more may not read either.
             () = async { let _ = input.await; tokio::time::sleep(LAST_LINES).await } => Ok(()),
         };
-        if let Err(error) = ended {
-            paint::complain(&format!("the connection with the editor broke: {error}"));
-        }
+        let code = match ended {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                paint::complain(&format!("the connection with the editor broke: {error}"));
+                ExitCode::FAILURE
+            }
+        };
         if tokio::time::timeout(LAST_WORK, desk.close()).await.is_err() {
             paint::complain("not everything could be stopped in time");
             return Ok(ExitCode::FAILURE);
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(code)
     });
     // Somebody may still wait for a line that never comes.
     runtime.shutdown_background();

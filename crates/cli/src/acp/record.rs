@@ -7,10 +7,11 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use atomic_event::{BackendId, ConversationId};
+use atomic_session::{Lock, LockError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::home;
+use crate::{home, stage};
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,12 +83,24 @@ impl Record {
         Self(folder().map(|folder| folder.join(format!("{id}.jsonl"))))
     }
 
+    /// Whether anything was kept.
+    pub(super) fn exists(&self) -> bool {
+        self.0.as_ref().is_some_and(|path| path.exists())
+    }
+
+    /// Takes the session for this process; what is kept nowhere needs no lock. It goes with the
+    /// process, however that ends.
+    pub(super) fn lock(&self) -> Result<Option<Box<dyn Lock>>, LockError> {
+        let Some(path) = &self.0 else { return Ok(None) };
+        make_folder_of(path)?;
+        let holder = format!("process {}, atomic acp", std::process::id());
+        stage::disk().lock(&path.with_extension("lock"), &holder).map(Some)
+    }
+
     /// Keeps something that happened.
     pub(super) fn add(&self, note: Note) -> std::io::Result<()> {
         let Some(path) = &self.0 else { return Ok(()) };
-        if let Some(folder) = path.parent() {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        }
+        make_folder_of(path)?;
         let line = serde_json::to_string(&Line { at: Timestamp::now(), note })?;
         let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
         // A line that was cut off must not take the next one with it.
@@ -101,6 +114,11 @@ impl Record {
         let notes = lines(self.0.as_deref()?)?;
         Some(notes.into_iter().map(|line| line.note).collect())
     }
+}
+
+fn make_folder_of(path: &Path) -> std::io::Result<()> {
+    let Some(folder) = path.parent() else { return Ok(()) };
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 fn ends_torn(path: &Path) -> std::io::Result<bool> {
@@ -132,6 +150,9 @@ pub(super) fn all() -> Vec<Kept> {
 }
 
 fn kept(path: &Path) -> Option<Kept> {
+    if path.extension()? != "jsonl" {
+        return None;
+    }
     let id = path.file_stem()?.to_str().filter(|id| is_id(id))?.to_owned();
     let lines = lines(path)?;
     let cwd = lines.iter().find_map(|line| {

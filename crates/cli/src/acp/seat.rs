@@ -3,11 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use agent_client_protocol::Error;
 use atomic_acp::Spent;
+use atomic_session::Lock;
 use tokio::sync::{Mutex as Held, watch};
 
 use super::chat::Chat;
 use super::record::{Note, Record};
+use super::trouble;
 use crate::paint;
 
 /// What a turn under way is told.
@@ -49,6 +52,8 @@ pub(super) struct Seat {
     pub(super) id: String,
     pub(super) folder: PathBuf,
     record: Record,
+    /// No other process has the session open as long as this is held.
+    _lock: Option<Box<dyn Lock>>,
     under_way: Mutex<Option<UnderWay>>,
     /// What a turn needs and changes; there is one at a time.
     pub(super) mind: Held<Mind>,
@@ -91,13 +96,28 @@ impl Drop for Busy<'_> {
 }
 
 impl Seat {
-    pub(super) fn new(id: &str, folder: &Path, mind: Mind) -> Self {
+    pub(super) fn new(id: &str, folder: &Path, mind: Mind, lock: Option<Box<dyn Lock>>) -> Self {
         Self {
             id: id.to_owned(),
             folder: folder.to_owned(),
             record: Record::of(id),
+            _lock: lock,
             under_way: Mutex::default(),
             mind: Held::new(mind),
+        }
+    }
+
+    /// Whether it can be shown again, as one in this folder.
+    pub(super) fn can_be_loaded(&self, folder: &Path) -> Result<(), Error> {
+        if self.folder != folder {
+            return Err(trouble::wrong(format!(
+                "the session is open in {}; close it before it is loaded in another folder",
+                self.folder.display()
+            )));
+        }
+        match self.mind.try_lock() {
+            Ok(_) => Ok(()),
+            Err(_) => Err(trouble::not_now("a prompt is under way in this session")),
         }
     }
 

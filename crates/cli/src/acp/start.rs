@@ -138,9 +138,26 @@ fn status(dir: &Path) -> Option<(Created, SessionStatus, &'static str)> {
 
 /// Whether a session can be taken up now.
 pub(super) fn can_go_on(dir: &Path) -> bool {
-    let is_held = Session::holder(stage::disk().as_ref(), dir).is_ok_and(|holder| holder.is_some());
-    let status = status(dir).map(|(_, status, _)| status);
-    !is_held && status.is_some_and(|status| status != SessionStatus::Completed)
+    !has_holder(dir) && is_unfinished(dir)
+}
+
+/// Whether there is something left to do in a session.
+pub(super) fn is_unfinished(dir: &Path) -> bool {
+    status(dir).is_some_and(|(_, status, _)| status != SessionStatus::Completed)
+}
+
+fn has_holder(dir: &Path) -> bool {
+    Session::holder(stage::disk().as_ref(), dir).is_ok_and(|holder| holder.is_some())
+}
+
+/// Whether there is a run with this name.
+pub(super) fn is_known(id: &str) -> bool {
+    find_session(id).is_ok()
+}
+
+/// Whether some process is at work on the run with this name.
+pub(super) fn is_held(id: &str) -> bool {
+    find_session(id).is_ok_and(|dir| has_holder(&dir))
 }
 
 /// What to say about a session that can go on.

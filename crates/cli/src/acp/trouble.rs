@@ -3,6 +3,7 @@
 use agent_client_protocol::Error;
 use atomic_backend::BackendError;
 use atomic_event::StepError;
+use atomic_session::LockError;
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -35,6 +36,16 @@ pub(super) fn wrong(message: impl Into<String>) -> Error {
 /// It is not the time for it.
 pub(super) fn not_now(message: impl Into<String>) -> Error {
     Error::new(INVALID_REQUEST, message.into())
+}
+
+/// Somebody else may have it.
+pub(super) fn of_lock(session: &str, error: &LockError) -> Error {
+    match error {
+        LockError::Held { holder } => not_now(format!(
+            "the session `{session}` is still open ({holder}); close it there first"
+        )),
+        LockError::Io(error) => failed(format!("the session `{session}` cannot be kept: {error}")),
+    }
 }
 
 /// It cannot be done.

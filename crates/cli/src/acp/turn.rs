@@ -11,12 +11,13 @@ use agent_client_protocol::v1::schema::{
 use atomic_acp::Prompt;
 
 use super::ask::Line;
+use super::chat::Chat;
 use super::desk::Desk;
 use super::play::{Player, apart};
 use super::record::{self, Note};
 use super::seat::{Mind, Orders, Seat};
 use super::slash::{Meant, meant};
-use super::start::{Begun, Hindrance, Wish};
+use super::start::{self, Begun, Hindrance, Wish};
 use super::{commands, trouble};
 use crate::commands::find_session;
 use crate::failure::Failure;
@@ -67,7 +68,9 @@ impl Turn<'_> {
             if text.trim().is_empty() {
                 return Err(trouble::wrong("the prompt is empty; say what to do"));
             }
-            if let Some(dir) = mind.unfinished.take() {
+            // It stays meant until it has begun, unless somebody else has brought it to its end.
+            mind.unfinished.take_if(|dir| !start::is_unfinished(dir));
+            if let Some(dir) = mind.unfinished.clone() {
                 return self.resume(dir, Some(text), mind).await;
             }
             return self.chat(text, mind).await;
@@ -115,20 +118,34 @@ impl Turn<'_> {
         match name {
             "clear" => {
                 mind.chat.clear().await;
+                mind.unfinished = None;
                 seat.note(Note::Cleared);
                 line.say("A new conversation begins with the next message.");
             }
-            "compact" => {
-                let done = mind.chat.compact(&self.desk.args, &self.player).await?;
-                line.say(done);
-            }
-            "model" => {
-                let said = mind.chat.choose_model(&self.desk.args, &self.player, rest).await?;
-                line.say(&said);
+            "compact" | "model" => {
+                let mut orders = self.player.orders.clone();
+                let said = tokio::select! {
+                    said = self.ask_program(name, rest, &mut mind.chat) => said,
+                    () = orders.stop() => {
+                        // It is in the middle of something; the next prompt continues it.
+                        mind.chat.let_go().await;
+                        return Ok(StopReason::Cancelled);
+                    }
+                };
+                line.say(&said?);
             }
             _ => line.say(&commands::help(&seat.folder, rest)),
         }
         Ok(StopReason::EndTurn)
+    }
+
+    /// A command that the agent program answers.
+    async fn ask_program(&self, name: &str, rest: &str, chat: &mut Chat) -> Result<String, Error> {
+        let (args, player) = (&self.desk.args, &self.player);
+        match name {
+            "compact" => chat.compact(args, player).await.map(str::to_owned),
+            _ => chat.choose_model(args, player, rest).await,
+        }
     }
 
     async fn resume(
@@ -140,7 +157,8 @@ impl Turn<'_> {
         let wish = self.wish(mind);
         match apart(move || wish.resume(dir, more)).await? {
             Ok(begun) => Ok(self.player.see_through(begun, mind).await?.0),
-            Err(failure) => Ok(self.refuse(&failure.to_string())),
+            Err(Failure::Usage(why)) => Ok(self.refuse(&why)),
+            Err(failure) => Err(trouble::of_failure(&failure)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! `atomic acp` on its own pipes: clients that are broken, gone, or killed with us.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{ChildStdin, ChildStdout, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -10,43 +10,43 @@ use crate::process::{Nonce, Running, SOON};
 use crate::scene::{Scene, agent, run, say, worker};
 
 /// A client that says what it likes.
-struct Raw {
-    process: Running,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+pub(crate) struct Raw {
+    pub(crate) process: Running,
+    pub(crate) input: Option<ChildStdin>,
+    pub(crate) output: BufReader<ChildStdout>,
 }
 
 impl Raw {
-    fn start(env: &TestEnv, script: &str) -> Self {
+    pub(crate) fn start(env: &TestEnv, script: &str) -> Self {
         Self::start_with(env, script, &[])
     }
 
-    fn start_with(env: &TestEnv, script: &str, more: &[&str]) -> Self {
+    pub(crate) fn start_with(env: &TestEnv, script: &str, more: &[&str]) -> Self {
         let script = env.script(script);
         let mut command = env.atomic(["acp", "--backend", "script", "--script"]);
-        command
-            .arg(script)
-            .args(more)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
+        command.arg(script).args(more);
+        Self::start_as_it_is(command)
+    }
+
+    pub(crate) fn start_as_it_is(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = Running::start_as_it_is(command);
         let input = process.child().stdin.take();
         let output = BufReader::new(process.child().stdout.take().unwrap());
         Self { process, input, output }
     }
 
-    fn write(&mut self, line: &str) {
+    pub(crate) fn write(&mut self, line: &str) {
         writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
     }
 
-    fn send(&mut self, id: u32, method: &str, params: &Value) {
+    pub(crate) fn send(&mut self, id: u32, method: &str, params: &Value) {
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         self.write(&request.to_string());
     }
 
     /// The next line that is something. Every line is JSON, or the test fails here.
-    fn hear(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn hear(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
         loop {
             let mut line = String::new();
             assert!(self.output.read_line(&mut line).unwrap() > 0, "the output has ended");
@@ -58,28 +58,28 @@ impl Raw {
     }
 
     /// The answer to a request.
-    fn ask(&mut self, id: u32, method: &str, params: &Value) -> Value {
+    pub(crate) fn ask(&mut self, id: u32, method: &str, params: &Value) -> Value {
         self.send(id, method, params);
         self.hear(|heard| heard["id"] == id && heard.get("method").is_none())
     }
 
-    fn initialize(&mut self) {
+    pub(crate) fn initialize(&mut self) {
         let params = json!({"protocolVersion": 1, "clientCapabilities": {}});
         let answer = self.ask(1, "initialize", &params);
         assert_eq!(answer["result"]["agentInfo"]["name"], "atomic", "{answer}");
     }
 
-    fn open(&mut self, env: &TestEnv) -> String {
+    pub(crate) fn open(&mut self, env: &TestEnv) -> String {
         let answer = self.ask(2, "session/new", &json!({"cwd": env.work(), "mcpServers": []}));
         answer["result"]["sessionId"].as_str().unwrap().to_owned()
     }
 
-    fn prompt(&mut self, id: u32, session: &str, text: &str) {
+    pub(crate) fn prompt(&mut self, id: u32, session: &str, text: &str) {
         let prompt = json!([{"type": "text", "text": text}]);
         self.send(id, "session/prompt", &json!({"sessionId": session, "prompt": prompt}));
     }
 
-    fn close_input(&mut self) {
+    pub(crate) fn close_input(&mut self) {
         drop(self.input.take());
     }
 }

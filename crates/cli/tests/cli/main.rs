@@ -9,6 +9,7 @@
 mod acp;
 mod acp_both;
 mod acp_client;
+mod acp_edges;
 mod agents;
 mod backends;
 mod ceilings;
