@@ -4,8 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader,
+};
+use tokio::process::{ChildStderr, ChildStdin};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -14,6 +16,9 @@ use crate::serving::lock;
 
 /// How many lines may wait for us.
 const LINES: usize = 64;
+
+/// Longer lines are nobody's words; one that never ends would fill the memory.
+const LONGEST_LINE: usize = 256 * 1024 * 1024;
 
 /// How long a program that has been told to end may take to do so by itself.
 const LAST_WORDS: Duration = Duration::from_millis(600);
@@ -65,7 +70,7 @@ impl Process {
         let mut guarded = guard.spawn(job)?;
         let (sender, lines) = mpsc::channel(LINES);
         if let Some(stdout) = guarded.stdout.take() {
-            tokio::spawn(read_lines(stdout, sender));
+            tokio::spawn(read_lines(stdout, sender, LONGEST_LINE));
         }
         let complaint = Arc::new(Mutex::new(String::new()));
         if let Some(stderr) = guarded.stderr.take() {
@@ -156,18 +161,27 @@ async fn write_lines(
     Ok(())
 }
 
-async fn read_lines(stdout: ChildStdout, lines: mpsc::Sender<String>) {
+async fn read_lines(stdout: impl AsyncRead + Unpin, lines: mpsc::Sender<String>, longest: usize) {
     let mut reader = BufReader::with_capacity(64 * 1024, stdout);
     let mut bytes = vec![];
     loop {
         bytes.clear();
-        match reader.read_until(b'\n', &mut bytes).await {
+        let limit = u64::try_from(longest).unwrap_or(u64::MAX);
+        match (&mut reader).take(limit).read_until(b'\n', &mut bytes).await {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
+        }
+        let is_endless = bytes.len() >= longest && !bytes.ends_with(b"\n");
+        if is_endless {
+            // Its beginning makes no sense to anybody, and says so.
+            bytes.truncate(COMPLAINT);
         }
         let line = String::from_utf8_lossy(&bytes).into_owned();
         // Somebody may not want to hear it any more; the program must not be held up by that.
         let _ = lines.send(line).await;
+        if is_endless {
+            return;
+        }
     }
 }
 
@@ -180,5 +194,23 @@ pub(crate) async fn read_complaint(mut stderr: ChildStderr, complaint: Arc<Mutex
         let surplus = text.len().saturating_sub(COMPLAINT);
         let start = text.ceil_char_boundary(surplus);
         text.drain(..start);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::read_lines;
+
+    #[tokio::test]
+    async fn a_line_without_an_end_is_the_last() {
+        let (sender, mut lines) = mpsc::channel(8);
+        read_lines(&b"1234567\n12345678\nno more\n"[..], sender, 8).await;
+        let mut heard = vec![];
+        while let Some(line) = lines.recv().await {
+            heard.push(line);
+        }
+        assert_eq!(heard, ["1234567\n", "12345678"]);
     }
 }

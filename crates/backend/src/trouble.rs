@@ -35,6 +35,19 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    pub(crate) const ALL: [Self; 10] = [
+        Self::RateLimited,
+        Self::Quota,
+        Self::Overloaded,
+        Self::Unavailable,
+        Self::Login,
+        Self::ContextOverflow,
+        Self::Refused,
+        Self::ModelUnknown,
+        Self::ConversationGone,
+        Self::Rejected,
+    ];
+
     /// How long the program may try again. Most kinds do not pass by waiting; a moment is left for a
     /// login that the program renews by itself.
     pub(crate) fn patience(self, window: Duration) -> Duration {

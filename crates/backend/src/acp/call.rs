@@ -7,8 +7,11 @@ use serde_json::{Value, json};
 use crate::words::{shorten, summary, tool_name};
 use crate::{ToolRule, ToolRules};
 
+/// The shell, in the names of rules.
+const SHELL: &str = "bash";
+
 /// A use of a tool.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Call {
     kind: String,
     /// The first thing it was called: often the tool's own name, later what it is used on.
@@ -109,10 +112,18 @@ impl Call {
         self.possible_tools().iter().find_map(|tool| rules.refusal(tool, &input, workspace))
     }
 
-    /// What it may be, in the names of rules.
+    /// What it may be, in the names of rules. What has a command may run it, whatever it is called.
     fn possible_tools(&self) -> Vec<String> {
+        let mut tools = self.tools_by_kind();
+        if self.has("command") && !tools.iter().any(|tool| tool == SHELL) {
+            tools.push(SHELL.to_owned());
+        }
+        tools
+    }
+
+    fn tools_by_kind(&self) -> Vec<String> {
         let tools: &[&str] = match (self.kind.as_str(), self.tool().as_str()) {
-            ("execute", _) => &["bash"],
+            ("execute", _) => &[SHELL],
             ("edit", "write") => &["write"],
             ("edit", "edit") if self.own_name() == "edit" => &["edit"],
             ("edit", "apply_patch") => &["patch", "edit", "write"],
@@ -165,4 +176,27 @@ fn as_known_here(rules: &ToolRules) -> ToolRules {
         rules.iter().cloned().chain(others).collect()
     };
     ToolRules { only: rules.only.as_deref().map(all), without: all(&rules.without) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::{Value, json};
+
+    use super::Call;
+    use crate::{ToolRule, ToolRules};
+
+    #[test]
+    fn what_has_a_command_is_a_use_of_the_shell_too() {
+        let rules = ToolRules { only: Some(vec![ToolRule::read("read")]), ..ToolRules::default() };
+        for (input, is_refused) in
+            [(json!({ "path": "x" }), false), (json!({ "command": "x" }), true)]
+        {
+            let mut call = Call::default();
+            call.learn(&json!({ "kind": "read", "rawInput": input }));
+            let refusal = call.refusal(&rules, &Value::Null, Path::new("/w"));
+            assert_eq!(refusal.is_some(), is_refused, "{input}: {refusal:?}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! Start reading at [`Decoder::update`] and at [`Decoder::end`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use atomic_event::{Report, StepError, Stop, Todo, ToolCall, ToolUse, TurnEvent, Usage, Wait};
 use serde_json::Value;
@@ -42,14 +42,18 @@ pub(super) struct Decoder {
     backend: String,
     who: Who,
     calls: BTreeMap<String, Call>,
+    /// Uses of tools that are over.
+    ended: BTreeSet<String>,
     /// The text since the last use of a tool.
     text: String,
+    /// The text before it, when since then a tool has only ended: it may have been the last.
+    answer: String,
     /// Which message it belongs to, where that is said.
     message: Option<String>,
-    /// How many pieces have come since the last use of a tool or the last call of the model, and
-    /// the last of them.
+    /// Where in it the last call of the model begins, as far as that is known, and in how many
+    /// pieces it came since.
+    call_begins: usize,
     pieces: usize,
-    last_piece: String,
     has_used_tools: bool,
     /// Whether anything was heard of a model.
     has_heard: bool,
@@ -97,19 +101,31 @@ impl Decoder {
             "agent_message_chunk" => self.piece(update),
             "agent_thought_chunk" => {
                 let text = piece_of(update);
-                self.has_heard |= !text.is_empty();
-                if text.is_empty() { vec![] } else { vec![TurnEvent::Thought { text }] }
+                if text.is_empty() {
+                    return vec![];
+                }
+                self.has_heard = true;
+                self.model_is_called();
+                vec![TurnEvent::Thought { text }]
             }
             "tool_call" | "tool_call_update" => self.tool(update),
             "plan" => self.list(update.get("entries").unwrap_or(&Value::Null)),
             "usage_update" => {
                 self.spending.update(update);
-                (self.pieces, self.last_piece) = (0, String::new());
+                // Others tell it when they like.
+                if self.who == Who::Copilot {
+                    self.model_is_called();
+                }
                 vec![]
             }
             // What is new in the protocol is none of our business until it is.
             _ => vec![],
         }
+    }
+
+    /// What is said from now on is another call's, or may be.
+    fn model_is_called(&mut self) {
+        (self.call_begins, self.pieces) = (self.text.len(), 0);
     }
 
     fn piece(&mut self, update: &Value) -> Vec<TurnEvent> {
@@ -128,7 +144,6 @@ impl Decoder {
         let mut events = if is_another { self.said() } else { vec![] };
         self.message = message;
         self.pieces += 1;
-        self.last_piece.clone_from(&text);
         self.text.push_str(&text);
         events.push(TurnEvent::Typed { text });
         events
@@ -162,7 +177,7 @@ impl Decoder {
     /// The text so far is whole.
     fn said(&mut self) -> Vec<TurnEvent> {
         let text = std::mem::take(&mut self.text);
-        (self.pieces, self.last_piece, self.message) = (0, String::new(), None);
+        (self.call_begins, self.pieces, self.message) = (0, 0, None);
         if text.is_empty() {
             return vec![];
         }
@@ -170,9 +185,30 @@ impl Decoder {
     }
 
     fn tool(&mut self, update: &Value) -> Vec<TurnEvent> {
-        let mut events = self.said();
-        (self.has_used_tools, self.has_heard) = (true, true);
         let id = update.get("toolCallId").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let is_update = update.get("sessionUpdate").is_some_and(|it| it == "tool_call_update");
+        if is_update && self.ended.contains(&id) {
+            return vec![];
+        }
+        let status = update.get("status").and_then(Value::as_str).unwrap_or_default();
+        let ended = ["completed", "failed"].contains(&status);
+        let is_known = self.calls.contains_key(&id);
+        // What is told of one that is under way may come in the middle of the answer, and its end
+        // after the answer.
+        let mut events = match (is_known, ended) {
+            (true, false) => vec![],
+            (true, true) => {
+                if !self.text.is_empty() {
+                    self.answer.clone_from(&self.text);
+                }
+                self.said()
+            }
+            (false, _) => {
+                self.answer.clear();
+                self.said()
+            }
+        };
+        (self.has_used_tools, self.has_heard) = (true, true);
         let mut call = self.calls.remove(&id).unwrap_or_default();
         call.learn(update);
         if let Some(list) = call.list() {
@@ -180,8 +216,6 @@ impl Decoder {
             self.calls.insert(id, call);
             return events;
         }
-        let status = update.get("status").and_then(Value::as_str).unwrap_or_default();
-        let ended = ["completed", "failed"].contains(&status);
         if !call.has_begun && (call.is_clear() || ended || status == "in_progress") {
             call.has_begun = true;
             let (tool, summary, by) = (call.tool(), call.summary(), call.by.clone());
@@ -192,6 +226,7 @@ impl Decoder {
             let (tool, summary, by) = (call.tool(), call.summary(), call.by);
             let used = ToolUse { tool, summary, ok, by };
             events.push(TurnEvent::Reported(Report::ToolUsed(used)));
+            self.ended.insert(id);
         } else {
             self.calls.insert(id, call);
         }
@@ -214,7 +249,7 @@ impl Decoder {
         let stop = self.stop(answer, spent.as_ref());
         if matches!(stop, Stop::Failed(_)) && self.tells_an_error() {
             // Nobody has said that.
-            self.text.truncate(self.text.len() - self.last_piece.len());
+            self.text.truncate(self.call_begins);
         }
         let mut events = self.said();
         events.extend(spent.map(|usage| TurnEvent::Reported(Report::Spent(usage))));
@@ -238,21 +273,33 @@ impl Decoder {
 
     /// The agent says that all is well. Some tell a failure of the model as if it were the answer.
     fn done(&self, has_spent: bool) -> Stop {
-        // After tools, what was spent may have been spent before the failure.
-        if self.tells_an_error() && (!has_spent || self.has_used_tools) {
-            let words = self.last_piece.trim_start_matches(ERROR);
+        // After tools, what was spent may have been spent before the failure; then only what came
+        // in one piece is not the model's.
+        if self.tells_an_error() && (!has_spent || self.has_used_tools && self.pieces == 1) {
+            let words = self.last_words().trim_start_matches(ERROR);
             return Stop::Failed(trouble::of_words(words).into_error(&self.backend));
         }
         if !self.has_heard && !has_spent {
             return self.failed("it ended its turn without a word, and no model was asked");
         }
-        Stop::Done { text: self.text.clone() }
+        let text = if self.text.is_empty() { &self.answer } else { &self.text };
+        Stop::Done { text: text.clone() }
     }
 
     /// Whether the last thing that was said has the shape of a failure. OpenCode has other words
-    /// for it.
+    /// for it, and Copilot tells it in one piece.
     fn tells_an_error(&self) -> bool {
-        self.who != Who::OpenCode && self.pieces == 1 && self.last_piece.starts_with(ERROR)
+        let may_be = match self.who {
+            Who::OpenCode => false,
+            Who::Copilot => self.pieces == 1,
+            Who::Other => true,
+        };
+        may_be && self.last_words().starts_with(ERROR)
+    }
+
+    /// What was said since the last call of the model.
+    fn last_words(&self) -> &str {
+        self.text.get(self.call_begins..).unwrap_or_default()
     }
 
     fn failed(&self, why: &str) -> Stop {

@@ -81,7 +81,9 @@ impl Form {
             if field.name.is_none() && field.flag(answer) == Some(false) {
                 return declined();
             }
-            field.fill(answer, &mut content);
+            if field.fill(answer, &mut content).is_none() {
+                return declined();
+            }
         }
         let accepted = ElicitationAcceptAction::new().content(content);
         CreateElicitationResponse::new(ElicitationAction::Accept(accepted))
@@ -171,8 +173,15 @@ impl Field {
         [(YES, true), (NO, false)].iter().find_map(|(word, flag)| (*word == said).then_some(*flag))
     }
 
-    fn fill(&self, answer: &Answer, content: &mut BTreeMap<String, ElicitationContentValue>) {
-        let Some(name) = self.name.clone().filter(|_| !answer.chosen.is_empty()) else { return };
+    /// Fills in an answer; nothing when it does not fit, because the agent counts on what it gets.
+    fn fill(
+        &self,
+        answer: &Answer,
+        content: &mut BTreeMap<String, ElicitationContentValue>,
+    ) -> Option<()> {
+        let Some(name) = self.name.clone().filter(|_| !answer.chosen.is_empty()) else {
+            return Some(());
+        };
         let value_of = |label: &String| {
             self.values.iter().find(|(known, _)| known == label).map(|(_, value)| value.clone())
         };
@@ -186,26 +195,20 @@ impl Field {
         if let (Some(other), false) = (&self.other, others.is_empty()) {
             content.insert(other.clone(), ElicitationContentValue::String(others.join(", ")));
             if known.is_empty() {
-                return;
+                return Some(());
             }
         }
-        let said = || ElicitationContentValue::String(answer.text());
+        let text = answer.text();
+        let number = || text.trim().parse().ok().filter(|number: &f64| number.is_finite());
         let value = match self.kind {
             Kind::Several => ElicitationContentValue::StringArray(known),
-            Kind::Flag => self.flag(answer).map_or_else(said, ElicitationContentValue::Boolean),
-            Kind::Whole => answer
-                .text()
-                .trim()
-                .parse()
-                .map_or_else(|_| said(), ElicitationContentValue::Integer),
-            Kind::Number => answer
-                .text()
-                .trim()
-                .parse()
-                .map_or_else(|_| said(), ElicitationContentValue::Number),
-            Kind::Text => known.first().cloned().map_or_else(said, ElicitationContentValue::String),
+            Kind::Flag => ElicitationContentValue::Boolean(self.flag(answer)?),
+            Kind::Whole => ElicitationContentValue::Integer(text.trim().parse().ok()?),
+            Kind::Number => ElicitationContentValue::Number(number()?),
+            Kind::Text => ElicitationContentValue::String(known.first().cloned().unwrap_or(text)),
         };
         content.insert(name, value);
+        Some(())
     }
 }
 
@@ -239,4 +242,38 @@ fn text(value: &Value, key: &str) -> String {
     let empty = Map::new();
     let fields = value.as_object().unwrap_or(&empty);
     fields.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use atomic_event::Answer;
+    use serde_json::{Value, json};
+
+    use super::Form;
+
+    /// What is answered to a form with one field of this type.
+    fn answered(kind: &str, said: &str) -> Value {
+        let properties = json!({ "field": { "type": kind } });
+        let asked = json!({ "message": "?", "requestedSchema": { "properties": properties } });
+        let answer = Answer { chosen: vec![said.to_owned()] };
+        serde_json::to_value(Form::read(&asked).unwrap().filled(&[&answer])).unwrap()
+    }
+
+    #[test]
+    fn what_does_not_fit_into_a_form_is_not_filled_in() {
+        for (kind, said, value) in [
+            ("integer", " 3 ", json!(3)),
+            ("number", "2.5", json!(2.5)),
+            ("boolean", "No", json!(false)),
+            ("string", "many", json!("many")),
+        ] {
+            let filled = json!({ "action": "accept", "content": { "field": value } });
+            assert_eq!(answered(kind, said), filled);
+        }
+        for (kind, said) in
+            [("integer", "many"), ("integer", "2.5"), ("number", "NaN"), ("boolean", "perhaps")]
+        {
+            assert_eq!(answered(kind, said), json!({ "action": "decline" }), "{kind} {said}");
+        }
+    }
 }

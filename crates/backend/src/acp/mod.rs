@@ -17,6 +17,7 @@ mod trouble;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use atomic_event::BackendId;
@@ -68,6 +69,8 @@ struct Shared {
     roster: Roster<Talker>,
     /// What is known of sessions that are not open, by their ids.
     left: Mutex<BTreeMap<String, Left>>,
+    /// Whether a conversation could not be continued because the agent never can.
+    has_lost: AtomicBool,
     /// What cannot be done, and was said.
     said: Mutex<BTreeSet<&'static str>>,
 }
@@ -99,6 +102,7 @@ impl AcpBackend {
             guard,
             roster: Roster::default(),
             left: Mutex::default(),
+            has_lost: AtomicBool::new(false),
             said: Mutex::default(),
         };
         Self { shared: Arc::new(shared) }

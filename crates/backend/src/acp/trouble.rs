@@ -18,7 +18,15 @@ pub(super) fn of_error(error: &Error) -> Trouble {
     if i32::from(error.code) == LOGIN_NEEDED {
         return Trouble { kind: Kind::Login, words: error.message.clone() };
     }
-    of_words(&words(error))
+    let mut trouble = of_words(&words(error));
+    trouble.kind = told_kind(error).unwrap_or(trouble.kind);
+    trouble
+}
+
+/// The kind of trouble, where the agent tells it by our own code, as `atomic acp` does.
+fn told_kind(error: &Error) -> Option<Kind> {
+    let code = error.data.as_ref()?.get("code")?.as_str()?;
+    Kind::ALL.into_iter().find(|kind| kind.code() == code)
 }
 
 /// The words of an error, with what it says besides, where that is a text.
@@ -119,5 +127,15 @@ mod tests {
         assert_eq!(of_error(&error.data(json!({ "service": "session" }))).kind, Kind::Login);
         let error = Error::new(-32603, "Internal error").data(json!({ "details": "Overloaded" }));
         assert_eq!(of_error(&error).kind, Kind::Overloaded);
+        // One of us says what it is, whatever the words are.
+        for (code, kind) in [
+            ("rate_limited", Kind::RateLimited),
+            ("context_overflow", Kind::ContextOverflow),
+            ("conversation_gone", Kind::ConversationGone),
+            ("its own", Kind::Rejected),
+        ] {
+            let error = Error::new(-32603, "it went wrong").data(json!({ "code": code }));
+            assert_eq!(of_error(&error).kind, kind, "{code}");
+        }
     }
 }

@@ -62,6 +62,13 @@ fn say(text: &str) {
     update(&json!({ "sessionUpdate": "agent_message_chunk", "content": content }));
 }
 
+/// Nothing that is sent to it is read any more.
+fn be_deaf() {
+    if let Ok(nothing) = std::fs::File::open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdin(&nothing);
+    }
+}
+
 fn end(to: &Value, reason: &str) {
     let usage = json!({ "inputTokens": 10, "outputTokens": 5, "totalTokens": 15 });
     reply(to, &json!({ "stopReason": reason, "usage": usage }));
@@ -89,6 +96,14 @@ impl Agent {
                 let model = json!({ "id": "model", "category": "model", "options": [] });
                 reply(message, &json!({ "sessionId": "fake-1", "configOptions": [model] }));
             }
+            "session/new" | "session/load" if self.manner == "deaf" => {
+                // It hears nothing more once it is ready, and takes its time to end.
+                be_deaf();
+                reply(message, &session());
+                std::thread::sleep(std::time::Duration::from_millis(200));
+                std::process::exit(5);
+            }
+            "session/set_config_option" if self.manner == "stubborn" => {}
             "session/new" => reply(message, &session()),
             "session/load" if message["params"]["sessionId"] == "fake-1" => {
                 say("what was said before");
@@ -111,6 +126,9 @@ impl Agent {
         match verb {
             "elicit" => {
                 let answer = self.ask("elicitation/create", &form(rest));
+                if self.is_cancelled {
+                    say("it was over before; ");
+                }
                 while answer["result"]["action"] == "cancel" && !self.is_cancelled {
                     self.is_cancelled = read().is_none_or(|it| it["method"] == "session/cancel");
                 }
@@ -151,9 +169,7 @@ impl Agent {
             }
             "leave" => {
                 // It hears nothing more, says that it is done, and takes its time to end.
-                if let Ok(nothing) = std::fs::File::open("/dev/null") {
-                    let _ = rustix::stdio::dup2_stdin(&nothing);
-                }
+                be_deaf();
                 say("bye");
                 end(message, "end_turn");
                 std::thread::sleep(std::time::Duration::from_millis(200));
@@ -178,6 +194,10 @@ impl Agent {
         let call =
             json!({ "toolCallId": "c1", "title": "to do it", "kind": kind, "rawInput": input });
         let mut began = call.clone();
+        if self.manner == "two-faced" {
+            // It says one thing, and asks for another.
+            (began["kind"], began["rawInput"]) = (json!("read"), json!({ "path": "x" }));
+        }
         began["sessionUpdate"] = json!("tool_call");
         update(&began);
         let option =

@@ -111,8 +111,29 @@ async fn a_conversation_is_continued_or_it_is_said_why_not() {
 
     let stand = Stand::new("forgets");
     let resume = OpenRequest { resume: Some("fake-1".into()), ..stand.request() };
-    let (code, message) = stand.fault(resume).await;
-    assert!(code == "misconfigured" && message.contains("cannot continue"), "{message}");
+    assert_eq!(stand.fault(resume).await.0, "conversation_gone");
+    // Whoever begins a new one instead hears why.
+    let (heard, _) = exchange(stand.open().await.as_ref(), "DO echo").await;
+    let said = remarks(&heard);
+    assert!(said.iter().any(|it| it.contains("cannot continue a conversation")), "{said:?}");
+}
+
+/// Some agents count their sessions from one in every program.
+#[tokio::test]
+async fn a_new_conversation_is_new_even_if_it_is_called_as_another() {
+    let stand = Stand::new("");
+    let kind = || OpenRequest { system_prompt: "Be kind.".to_owned(), ..stand.request() };
+    let first = stand.try_open(kind()).await.unwrap();
+    let second = stand.try_open(kind()).await.unwrap();
+    for conversation in [&first, &second] {
+        let (_, stop) = exchange(conversation.as_ref(), "one").await;
+        assert!(text(&stop).contains("Be kind."), "{stop:?}");
+    }
+    in_time("closing", first.close()).await;
+    in_time("closing", second.close()).await;
+    let third = stand.try_open(kind()).await.unwrap();
+    let (_, stop) = exchange(third.as_ref(), "one").await;
+    assert!(text(&stop).contains("Be kind."), "{stop:?}");
 }
 
 /// A form, what is asked and answered, and what the agent hears.
@@ -179,7 +200,10 @@ async fn nobody_is_asked_where_nobody_is_or_the_turn_is_over() {
     in_time("interrupting", conversation.interrupt()).await;
     let answered = conversation.answer(id, Answer { chosen: vec!["Red".to_owned()] }).await;
     assert_eq!(answered.map_err(|error| error.code()), Err("misused"));
-    assert_eq!(listener.until_end().await.1, Stop::Interrupted);
+    let (heard, stop) = listener.until_end().await;
+    assert_eq!(stop, Stop::Interrupted);
+    let is_known = heard.said.iter().any(|said| said.starts_with("it was over before"));
+    assert!(is_known, "an agent knows why its form is not answered: {heard:?}");
 }
 
 #[tokio::test]
@@ -235,6 +259,32 @@ async fn a_prompt_that_nobody_has_read_is_sent_again() {
 }
 
 #[tokio::test]
+async fn a_prompt_that_nobody_has_read_is_sent_again_only_once() {
+    let stand = Stand::new("deaf");
+    let conversation = stand.open().await;
+    let (_, stop) = exchange(conversation.as_ref(), "DO echo").await;
+    assert_eq!(failure(&stop).0, "exited", "{stop:?}");
+}
+
+/// An agent that does not answer holds up nobody who has stopped waiting for it.
+#[tokio::test]
+async fn a_model_that_is_never_taken_does_not_hold_up_the_end() {
+    let stand = Stand::new("stubborn");
+    let conversation = stand.open().await;
+    {
+        let setting = conversation.set_model("two".to_owned());
+        tokio::select! {
+            biased;
+            set = setting => panic!("it was taken: {set:?}"),
+            () = std::future::ready(()) => {}
+        }
+    }
+    let (_, stop) = exchange(conversation.as_ref(), "DO echo").await;
+    assert_eq!(text(&stop), "DO echo");
+    in_time("closing", conversation.close()).await;
+}
+
+#[tokio::test]
 async fn an_agent_is_told_once_what_it_is_and_a_slash_is_no_command() {
     let stand = Stand::new("");
     let be = |instructions: &str, resume: Option<&str>| OpenRequest {
@@ -286,6 +336,16 @@ async fn tools_are_allowed_unless_the_agent_is_restricted_which_is_said_once() {
             remarks(&heard).iter().any(|it| it.contains("restrict only what the agent asks"));
         assert_eq!(told, wish == "execute git status", "{:?}", remarks(&heard));
     }
+}
+
+#[tokio::test]
+async fn what_is_asked_for_counts_and_not_only_what_was_told_before() {
+    let stand = Stand::new("two-faced");
+    let mut request = stand.request();
+    request.tools.only = Some(vec![ToolRule::read("read")]);
+    let conversation = stand.try_open(request).await.unwrap();
+    let (heard, _) = exchange(conversation.as_ref(), "DO use execute rm x").await;
+    assert_eq!(heard.tools.iter().map(|used| used.ok).collect::<Vec<_>>(), [false], "{heard:?}");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use atomic_event::{Report, Stop, TurnEvent, Usage};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Talk, blocks};
+use super::{CurrentTurn, Talk, blocks};
 use crate::acp::prompt::{Around, without_fence};
 use crate::acp::trouble::{garbled, of_error};
 use crate::outlet::told_end;
@@ -29,11 +29,12 @@ impl Talk {
         }
         turn.interrupted = Some(Instant::now() + INTERRUPTED);
         turn.was_using_tools = self.decoder.is_using_tools();
-        for open in turn.questions.drain(..) {
-            open.withdraw();
-        }
+        // First, so that the agent knows why its forms are not answered.
         if let Some(line) = &self.line {
             line.note("session/cancel", CancelNotification::new(self.session.clone()));
+        }
+        for open in turn.questions.drain(..) {
+            open.withdraw();
         }
     }
 
@@ -128,8 +129,13 @@ impl Talk {
     pub(super) async fn program_ended(&mut self) {
         let Some(line) = self.line.take() else { return };
         let exit = line.exit().await;
-        let unheard = self.turn.as_mut().filter(|turn| turn.interrupted.is_none() && exit.is_deaf);
-        let unheard = unheard.and_then(|turn| turn.unheard.take());
+        let may_repeat = |turn: &&mut CurrentTurn| {
+            exit.is_deaf && turn.interrupted.is_none() && !turn.is_repeated
+        };
+        let unheard = self.turn.as_mut().filter(may_repeat).and_then(|turn| {
+            turn.is_repeated = true;
+            turn.unheard.take()
+        });
         let error = match unheard {
             Some(blocks) => match self.launch().await {
                 Ok(()) => return self.prompt(blocks),

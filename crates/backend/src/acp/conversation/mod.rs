@@ -5,6 +5,7 @@ mod questions;
 mod start;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use agent_client_protocol::v1::schema::{ContentBlock, PromptRequest};
 use atomic_event::{BackendId, Report, StepError, TurnEvent, Usage};
@@ -52,6 +53,8 @@ struct CurrentTurn {
     number: u64,
     /// What was sent, until the program has said anything since.
     unheard: Option<Vec<ContentBlock>>,
+    /// Whether something was sent again because nobody had read it.
+    is_repeated: bool,
     /// Questions that are open.
     questions: Vec<Open>,
     /// By when it has to end, when it was interrupted.
@@ -186,8 +189,8 @@ impl Talk {
                 let _ = reply.send(());
             }
             Wish::Compact { reply } => self.compact(reply).await,
-            Wish::SetModel { model, reply } => {
-                let set = self.set_model(model).await;
+            Wish::SetModel { model, mut reply } => {
+                let set = self.set_model(model, &mut reply).await;
                 let _ = reply.send(set);
             }
             Wish::Close { reply, .. } => {
@@ -226,8 +229,11 @@ impl Talk {
     }
 
     /// Lets the agent summarise the conversation, where it has a command for that.
-    async fn compact(&mut self, reply: oneshot::Sender<Result<Option<Usage>, StepError>>) {
-        let mut ready = self.ready().await;
+    async fn compact(&mut self, mut reply: oneshot::Sender<Result<Option<Usage>, StepError>>) {
+        let mut ready = tokio::select! {
+            ready = self.ready() => ready,
+            () = reply.closed() => return,
+        };
         if ready.is_ok() && !self.about.compacts() {
             let problem = "this agent has no command `compact`, and the protocol has none; begin a \
                            new conversation instead";
@@ -267,6 +273,14 @@ impl Talk {
         let name = &self.shared.id;
         let has_no_questions = self.about.who != Who::Other;
         let remarks = [
+            (
+                "continues",
+                self.shared.has_lost.load(Ordering::Relaxed),
+                format!(
+                    "{name}: this agent cannot continue a conversation (it offers neither \
+                     session/resume nor session/load); it begins a new one each time"
+                ),
+            ),
             (
                 "tools",
                 !self.request.tools.allow_everything(),

@@ -50,13 +50,17 @@ impl Talk {
         };
         let asked = params.get("toolCall").unwrap_or(&Value::Null);
         let id = asked.get("toolCallId").and_then(Value::as_str).unwrap_or_default();
-        let mut unknown = Call::default();
-        unknown.learn(asked);
-        let call = self.decoder.call(id).unwrap_or(&unknown);
+        let known = self.decoder.call(id);
+        let mut call = known.cloned().unwrap_or_default();
+        call.learn(asked);
         let rules = &self.request.tools;
         let refusal = match rules.allow_everything() {
             true => None,
-            false => call.refusal(rules, asked, &self.request.workspace),
+            // What was told before holds as well as what is said now.
+            false => [Some(&call), known]
+                .into_iter()
+                .flatten()
+                .find_map(|call: &Call| call.refusal(rules, asked, &self.request.workspace)),
         };
         let kinds = match refusal {
             None => ["allow_once", "allow_always"],

@@ -1,6 +1,7 @@
 //! Starting the program, for the first time and again, and opening the session.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use agent_client_protocol::schema::ProtocolVersion;
@@ -11,7 +12,7 @@ use agent_client_protocol::v1::schema::{
 };
 use serde::Serialize;
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::{Talk, gone};
 use crate::acp::about::{About, Continues, PROTOCOL};
@@ -39,27 +40,37 @@ impl Talk {
             self.enter().await?;
         }
         let launched = self.launch().await;
-        let entered = match (&launched, self.request.resume.is_none()) {
-            (Ok(()), true) => self.enter().await,
-            _ => Ok(()),
-        };
         if launched.is_err() {
             self.shared.roster.leave(&self.held_as);
+        } else if self.request.resume.is_none() {
+            self.enter_anew().await?;
         }
-        launched.and(entered)
+        launched
     }
 
     async fn enter(&mut self) -> Result<(), BackendError> {
-        let talker = Arc::new(Talker(Arc::clone(&self.presence)));
-        let backend = self.shared.id.as_str();
-        self.shared.roster.enter(&self.session, &talker, backend).await?;
-        self.held_as.clone_from(&self.session);
+        self.enter_as(self.session.clone()).await?;
         let known = lock(&self.shared.left).get(&self.session).cloned();
         let Left { instructions, spending } = known.unwrap_or_default();
         self.instructions = instructions;
-        if self.request.resume.is_some() {
-            self.decoder.spending = spending;
+        self.decoder.spending = spending;
+        Ok(())
+    }
+
+    /// A session that was just made is nobody else's and knows nothing, whatever it is called: some
+    /// agents count theirs from one in every program.
+    async fn enter_anew(&mut self) -> Result<(), BackendError> {
+        lock(&self.shared.left).remove(&self.session);
+        if self.enter_as(self.session.clone()).await.is_err() {
+            self.enter_as(format!("{} {}", self.session, uuid::Uuid::new_v4())).await?;
         }
+        Ok(())
+    }
+
+    async fn enter_as(&mut self, name: String) -> Result<(), BackendError> {
+        let talker = Arc::new(Talker(Arc::clone(&self.presence)));
+        self.shared.roster.enter(&name, &talker, self.shared.id.as_str()).await?;
+        self.held_as = name;
         Ok(())
     }
 
@@ -179,11 +190,9 @@ impl Talk {
                 self.ask(line, "session/load", wish).await
             }
             None => {
-                return Err(NotOpened::Error(BackendError::Misconfigured(format!(
-                    "{}: this agent cannot continue a conversation (it offers neither \
-                     session/resume nor session/load); begin a new one",
-                    self.shared.id
-                ))));
+                // Whoever begins a new one hears why.
+                self.shared.has_lost.store(true, Ordering::Relaxed);
+                return Err(NotOpened::Error(gone(&self.shared.id, &self.session)));
             }
         };
         match answer {
@@ -197,10 +206,11 @@ impl Talk {
     /// Whether the agent refuses to continue because it does not know the session. Some say just
     /// that something has failed; what they list tells.
     async fn is_unknown(&mut self, line: &mut Line, error: &agent_client_protocol::Error) -> bool {
-        if i32::from(error.code) == NOT_FOUND {
+        let kind = of_error(error).kind;
+        if i32::from(error.code) == NOT_FOUND || kind == Kind::ConversationGone {
             return true;
         }
-        if !self.about.lists || of_error(error).kind == Kind::Login {
+        if !self.about.lists || kind == Kind::Login {
             return false;
         }
         let mut cursor: Option<String> = None;
@@ -241,15 +251,26 @@ impl Talk {
         }
     }
 
-    pub(super) async fn set_model(&mut self, model: String) -> Result<(), BackendError> {
-        self.ready().await?;
+    /// Uses a model from now on, unless whoever wants it waits no longer.
+    pub(super) async fn set_model(
+        &mut self,
+        model: String,
+        reply: &mut oneshot::Sender<Result<(), BackendError>>,
+    ) -> Result<(), BackendError> {
+        tokio::select! {
+            ready = self.ready() => ready?,
+            () = reply.closed() => return Ok(()),
+        }
         let Some(mut line) = self.line.take() else { return Ok(()) };
-        let chosen = tokio::time::timeout(READY, self.choose(&mut line, model)).await;
+        let chosen = tokio::select! {
+            chosen = tokio::time::timeout(READY, self.choose(&mut line, model)) => chosen,
+            () = reply.closed() => Ok(Ok(())),
+        };
+        // The program is kept: what it answers later is nobody's any more.
         self.line = Some(line);
         chosen.unwrap_or_else(|_| Err(self.misused("the agent does not answer")))
     }
 
-    /// Uses a model from now on.
     async fn choose(&mut self, line: &mut Line, model: String) -> Result<(), BackendError> {
         let unknown = |message: String| BackendError::ModelUnknown {
             backend: self.shared.id.clone(),

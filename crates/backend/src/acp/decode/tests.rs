@@ -165,10 +165,47 @@ fn an_error_that_is_told_as_a_text_is_no_answer() {
         "usage": { "inputTokens": 1, "outputTokens": 1, "totalTokens": 2 } } });
     let said = stop(Who::Other, vec![error(), spent]);
     assert_eq!(said, Stop::Done { text: "Error: 401 no such key".to_owned() });
-    let pieces = vec![chunk("Error: "), chunk("it is"), answer("end_turn")];
-    assert_eq!(stop(Who::Other, pieces), Stop::Done { text: "Error: it is".to_owned() });
+    let counted = || json!({ "update": { "sessionUpdate": "usage_update", "used": 1, "size": 9 } });
+    let thought = json!({ "update": { "sessionUpdate": "agent_thought_chunk",
+        "content": { "type": "text", "text": "hm" } } });
+    for lines in [
+        vec![error(), counted()],
+        vec![chunk("Err"), chunk("or: "), chunk("401 no such key")],
+        vec![chunk("I look."), thought, error()],
+    ] {
+        let lines = lines.into_iter().chain([answer("end_turn")]).collect();
+        let failed = stop(Who::Other, lines);
+        assert_eq!(failure(&failed).0, "login_needed", "{failed:?}");
+    }
+    // Copilot counts after each call of its model, and tells its own errors in one piece.
+    let copilots = vec![error(), counted(), answer("end_turn")];
+    assert!(matches!(stop(Who::Copilot, copilots), Stop::Done { .. }));
     let silent = stop(Who::Other, vec![answer("end_turn")]);
     assert!(failure(&silent).1.contains("without a word"), "{silent:?}");
+}
+
+/// What is told late of the use of a tool does not take the answer away.
+#[test]
+fn an_answer_is_whole_when_a_tool_ends_after_it() {
+    let call = |what: &str, status: &str| {
+        json!({ "update": { "sessionUpdate": what, "toolCallId": "c", "kind": "read",
+                            "status": status, "rawInput": { "path": "x" } } })
+    };
+    let used = || call("tool_call_update", "completed");
+    let lines = vec![
+        chunk("I look."),
+        call("tool_call", "in_progress"),
+        chunk("It is "),
+        call("tool_call_update", "in_progress"),
+        chunk("good."),
+        used(),
+        used(),
+        answer("end_turn"),
+    ];
+    let (events, mut stops) = heard(Who::Other, lines);
+    assert_eq!(stops.pop(), Some(Stop::Done { text: "It is good.".to_owned() }));
+    let is_use = |event: &&TurnEvent| matches!(event, TurnEvent::Reported(Report::ToolUsed(_)));
+    assert_eq!(events.iter().filter(is_use).count(), 1, "{events:?}");
 }
 
 #[test]
