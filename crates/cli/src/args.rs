@@ -66,7 +66,7 @@ pub(crate) enum Command {
     Init,
     /// Make something new: a workflow
     New(NewArgs),
-    /// Say which folders may run what is in them: workflows, hooks, MCP servers
+    /// Trust a repository: use its hooks, MCP servers, checks, agents and workflows
     Trust(TrustArgs),
     /// Run workflows on scripted agents, in folders of their own, and say whether they do as expected
     Test(TestArgs),

@@ -5,52 +5,89 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use atomic_graph::check::{Known, nearest};
-use atomic_registry::settings::TRUST;
+use atomic_registry::settings::Values;
 use atomic_registry::{Folders, Kind, Model, Names, Provider, Registry, Severity, instead_of};
-use atomic_workflow::Workflow;
+use atomic_runner::{Settings, agent_of_role};
 use atomic_workflow::descriptor::{self, Fault, Library as _};
+use atomic_workflow::{Workflow, roles};
 
 use crate::failure::Failure;
-use crate::gate::Leave;
+use crate::gate::Gate;
 use crate::load::{Loaded, faulty, judge, judge_ready};
 use crate::shelf::{Shelf, built_in, is_code, is_workflow, text_of, unreadable};
-use crate::{home, paint};
+use crate::trust::{Asking, ProjectTrust};
+use crate::{home, paint, trust};
 
-/// Everything that can be named in a project.
+/// A project as every command sees it: whether it is trusted, its settings, and everything that
+/// can be named in it.
 pub(crate) struct Catalog {
     pub(crate) project: PathBuf,
     pub(crate) registry: Arc<Registry>,
     pub(crate) shelf: Shelf,
-    /// What names a workflow may use, once somebody asked.
+    /// The flags that were given.
+    flags: Values,
+    /// What names a workflow may use, once a command asked.
     known: OnceLock<Known>,
 }
 
 impl Catalog {
-    /// What can be named in the current folder.
-    pub(crate) fn here() -> Result<Self, Failure> {
-        Ok(Self::of(&here()?))
+    /// Opens the project in the current folder, with the flags that were given.
+    pub(crate) fn here(flags: Values) -> Result<Self, Failure> {
+        Ok(Self::open(&here()?, flags))
     }
 
-    /// What can be named in a project.
-    pub(crate) fn of(project: &Path) -> Self {
-        let folders =
-            Folders { project: project.to_owned(), home: home::user(), own: home::folder() };
-        Self {
+    /// Opens a project, with the flags that were given. Asks nobody whether it is trusted:
+    /// commands that act do so with [`Self::settle_trust`].
+    pub(crate) fn open(project: &Path, flags: Values) -> Self {
+        let registry = read_registry(project, false);
+        let files = crate::settings::files(project);
+        let definitions = trust::definitions_of(project, &registry, &files);
+        let users = flags.clone().over(crate::settings::users_own(&files));
+        let trust = ProjectTrust::of(project, definitions, &users);
+        let mut catalog = Self {
             project: project.to_owned(),
-            registry: Arc::new(Registry::read(&folders)),
-            shelf: Shelf::of(project),
+            registry: Arc::new(registry),
+            shelf: Shelf::default(),
+            flags,
             known: OnceLock::new(),
-        }
+        };
+        catalog.follow(trust);
+        catalog
     }
 
-    /// Says what to do about code that nobody has trusted: it is run where the user says so here,
-    /// or in general.
-    pub(crate) fn set_leave(&mut self, is_given: bool, otherwise: Leave) {
-        let files = crate::settings::files(&self.project);
-        // What is wrong with settings is told elsewhere.
-        let values = atomic_registry::settings::read(&files, std::env::vars_os()).values;
-        let is_given = is_given || values.switch(&TRUST).unwrap_or(false);
-        self.shelf.gate.leave = if is_given { Leave::Given } else { otherwise };
+    /// Makes everything in the project follow a decision about it.
+    pub(crate) fn follow(&mut self, trust: ProjectTrust) {
+        let is_trusted = trust.is_trusted();
+        if is_trusted != self.registry.is_trusted() {
+            self.registry = Arc::new(read_registry(&self.project, is_trusted));
+        }
+        let gate = std::mem::take(&mut self.shelf.gate);
+        self.shelf = Shelf::of(&self.project, is_trusted);
+        self.shelf.gate = Gate { trust: Some(trust), ..gate };
+    }
+
+    /// Settles whether the project is trusted, before a command acts in it.
+    pub(crate) fn settle_trust(&mut self, asking: Asking) -> Result<(), Failure> {
+        let Some(mut trust) = self.shelf.gate.trust.take() else { return Ok(()) };
+        let settled = trust.settle(asking);
+        self.follow(trust);
+        settled
+    }
+
+    /// The trust in the project.
+    pub(crate) fn trust(&self) -> Option<&ProjectTrust> {
+        self.shelf.gate.trust.as_ref()
+    }
+
+    /// Whether what the project defines is used.
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.trust().is_some_and(ProjectTrust::is_trusted)
+    }
+
+    /// The settings that hold in the project, from all layers.
+    pub(crate) fn values(&self) -> Result<Values, Failure> {
+        let below = crate::settings::below_flags(&self.project, self.is_trusted())?;
+        Ok(self.flags.clone().over(below))
     }
 
     /// All names, and what each of them means.
@@ -83,6 +120,43 @@ impl Catalog {
             1 => paint::aside("1 file is left out; atomic doctor says why"),
             count => paint::aside(&format!("{count} files are left out; atomic doctor says why")),
         }
+    }
+
+    /// Says what takes the place of something built in when this workflow is run, and what does
+    /// not although it has the name for it. An agent that the user has chosen for a role has to be
+    /// there.
+    pub(crate) fn tell_replacements(
+        &self,
+        workflow: &Workflow,
+        settings: &Settings,
+    ) -> Result<(), Failure> {
+        let name = workflow.name.as_str();
+        if let Some(path) = self.shelf.file(name).filter(|_| built_in(name).is_some())
+            && workflow.source.is_some()
+        {
+            let text = format!("{name}: {} replaces the built-in workflow", self.shown(path));
+            paint::aside(&paint::printable(&text));
+        }
+        for role in roles(&workflow.graph) {
+            let role = role.as_str();
+            let used = agent_of_role(&self.registry, settings, role).map_err(|missing| {
+                let remedy = format!("choose another one: atomic config set --user ralph.{role} …");
+                Failure::Usage(format!("ralph.{role}: {missing}\n  hint: {remedy}"))
+            })?;
+            if let Some(path) = used.origin.path.as_deref() {
+                let text = format!("{role}: {} has this role", self.shown(path));
+                paint::aside(&paint::printable(&text));
+            }
+            for entity in self.registry.unused_for_role(role) {
+                let Some(path) = entity.origin.path.as_deref() else { continue };
+                let text = format!(
+                    "{role}: {} is not used for this role, only files in .atomic/agents are",
+                    self.shown(path)
+                );
+                paint::aside(&paint::printable(&text));
+            }
+        }
+        Ok(())
     }
 
     /// Loads the workflow that is meant: a file, or a name.
@@ -167,6 +241,11 @@ impl Catalog {
             ..Known::default()
         })
     }
+}
+
+fn read_registry(project: &Path, trusted: bool) -> Registry {
+    let (home, own) = (home::user(), home::folder());
+    Registry::read(&Folders { project: project.to_owned(), home, own, trusted })
 }
 
 /// Says of a model that looks like nobody's what was probably meant.

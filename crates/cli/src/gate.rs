@@ -1,10 +1,9 @@
-//! Before the code of a workflow file is run: whether the user has said that it may be.
+//! The gate before the code of a workflow file is run: only code that the user trusts passes.
 //!
-//! A repository that was cloned must not run code by being looked at. What is in the user's own
-//! folder is theirs; everything else is asked about once, and again when it has changed.
+//! A repository that was cloned must not run code by being looked at. Code in the user's own folder
+//! is the user's; everything else needs trust ([`crate::trust`]), and again when it has changed.
 
 use std::cell::RefCell;
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use atomic_workflow::descriptor::Fault;
@@ -13,41 +12,41 @@ use atomic_workflow::{Source, Workflow};
 
 use crate::failure::Failure;
 use crate::shelf::{FOLDER, is_code};
-use crate::trust::{Trust, comes_from};
+use crate::trust::{
+    Answer, Asking, Decision, ProjectTrust, TrustStore, allow_code, ask, repository_of,
+};
 use crate::{home, paint};
 
 /// The code of the problem that code is not trusted.
 pub(crate) const UNTRUSTED: &str = "ATM720";
 
-/// What to do about code that nobody has trusted.
+/// What happens to code that is not trusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Leave {
-    /// Run it: the user has said so for this time.
-    Given,
-    /// Ask, if somebody is there.
-    Ask,
-    /// Leave it alone.
+pub(crate) enum UntrustedCode {
+    /// A person at the terminal is asked about it.
+    Prompt,
+    /// It is refused.
     #[default]
-    None,
-    /// Run no code at all, trusted or not: somebody only looks around.
-    Never,
+    Refuse,
+    /// No code is run at all, trusted or not: the command only looks around.
+    NeverRun,
 }
 
-/// Something that can be run, and has to be trusted for it.
+/// Code that is run as a whole, and trusted as a whole.
 #[derive(Clone, Copy)]
-pub(crate) struct Piece<'p> {
-    pub(crate) path: &'p Path,
-    /// Of everything it consists of.
-    pub(crate) hash: &'p str,
-    /// How many files belong to it.
+pub(crate) struct CodeUnit<'c> {
+    pub(crate) path: &'c Path,
+    /// The hash of everything it consists of.
+    pub(crate) hash: &'c str,
+    /// The number of files it imports.
     pub(crate) imports: usize,
-    /// What it says it is for.
-    pub(crate) description: &'p str,
+    /// The description it gives of itself.
+    pub(crate) description: &'c str,
 }
 
-impl<'p> Piece<'p> {
-    /// A file of code.
-    pub(crate) fn of(authored: &'p Authored) -> Self {
+impl<'c> CodeUnit<'c> {
+    /// A file of code with its imports.
+    pub(crate) fn of(authored: &'c Authored) -> Self {
         Self {
             path: authored.found(),
             hash: authored.hash(),
@@ -56,8 +55,8 @@ impl<'p> Piece<'p> {
         }
     }
 
-    /// A file that is nothing but its text.
-    pub(crate) fn plain(path: &'p Path, hash: &'p str) -> Self {
+    /// A file that consists of its text alone.
+    pub(crate) fn plain(path: &'c Path, hash: &'c str) -> Self {
         Self { path, hash, imports: 0, description: "" }
     }
 }
@@ -65,140 +64,108 @@ impl<'p> Piece<'p> {
 /// Decides whether code may be run.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    project: PathBuf,
-    pub(crate) leave: Leave,
-    /// The hashes of code that may be run this once, because somebody was asked elsewhere.
+    pub(crate) trust: Option<ProjectTrust>,
+    pub(crate) untrusted: UntrustedCode,
+    /// The hashes of code that may be run this once, because a person was asked elsewhere.
     pub(crate) allowed: Vec<String>,
-    trust: RefCell<Trust>,
-    /// What was not let through although the user could be asked about it.
-    refused: RefCell<Vec<Refused>>,
+    /// The code that was refused although a person could be asked about it.
+    pub(crate) refused: RefCell<Vec<Refused>>,
 }
 
-/// Code that was not let through.
+/// Code that was refused.
 #[derive(Clone, Debug)]
 pub(crate) struct Refused {
     pub(crate) path: PathBuf,
     pub(crate) hash: String,
-    /// What to tell whoever is asked about it.
+    /// The text of a question about it.
     pub(crate) about: String,
 }
 
 impl Gate {
-    pub(crate) fn new(project: &Path) -> Self {
-        Self {
-            project: project.to_owned(),
-            leave: Leave::default(),
-            allowed: vec![],
-            trust: RefCell::new(Trust::read()),
-            refused: RefCell::default(),
-        }
-    }
-
-    /// What was not let through so far; it is told once.
+    /// Returns the code refused so far, once.
     pub(crate) fn take_refused(&self) -> Vec<Refused> {
         self.refused.take()
     }
 
-    /// Remembers that code may be run, also another time.
-    pub(crate) fn remember(&self, refused: &Refused) -> Result<(), Failure> {
-        let root = self.root_of(&refused.path);
-        let inside = refused.path.strip_prefix(&root).unwrap_or(&refused.path);
-        self.trust.borrow_mut().remember_file(&root, inside, &refused.hash)
-    }
-
-    /// Lets code through, or says why not.
-    pub(crate) fn admit(&self, piece: Piece<'_>) -> Result<(), Vec<Fault>> {
-        let path = piece.path;
-        if self.leave == Leave::Never {
+    /// Admits code, or says why not.
+    pub(crate) fn admit(&self, unit: CodeUnit<'_>) -> Result<(), Vec<Fault>> {
+        let path = unit.path;
+        if self.untrusted == UntrustedCode::NeverRun {
             let fault = Fault::of_file(path, UNTRUSTED, "its code is not run here", "");
             return Err(vec![fault]);
         }
-        let root = self.root_of(path);
-        let standing = self.trust.borrow().of(&root);
-        let is_allowed = self.allowed.iter().any(|hash| hash == piece.hash);
-        let is_given = self.leave == Leave::Given || is_allowed;
-        if is_given || is_users_own(path) || standing.has(piece.hash) {
-            // Without a home folder its sessions are asked about when they are resumed.
-            let _ = self.trust.borrow_mut().remember_run(&root, piece.hash);
+        let is_covered = || self.trust.as_ref().is_some_and(|trust| trust.covers(path, unit.hash));
+        let is_allowed = self.allowed.iter().any(|hash| hash == unit.hash);
+        if is_allowed || is_users_own(path) || is_covered() {
+            remember_run(path, unit.hash);
             return Ok(());
         }
-        let inside = path.strip_prefix(&root).unwrap_or(path);
-        let is_changed = standing.files.iter().any(|(file, _)| file == inside);
-        let is_there = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-        if self.leave != Leave::Ask || !is_there {
-            let about = about(piece, &root, is_changed);
-            let (path, hash) = (path.to_owned(), piece.hash.to_owned());
+        let has_changed =
+            self.trust.as_ref().is_some_and(|trust| trust.has_changed(path, unit.hash));
+        let about = about(unit, has_changed);
+        // The question about the whole repository has listed this code already.
+        let is_declined = self.trust.as_ref().is_some_and(|trust| trust.has_declined(path));
+        let may_ask = self.untrusted == UntrustedCode::Prompt && !is_declined;
+        if !may_ask || Asking::at_terminal() != Asking::Terminal {
+            let (path, hash) = (path.to_owned(), unit.hash.to_owned());
             self.refused.borrow_mut().push(Refused { path, hash, about });
-            return Err(refusal(piece.path, &root, is_changed));
+            return Err(refusal(unit.path, has_changed));
         }
-        self.ask(piece, &root, is_changed)
+        match ask(&paint::printable(&about)) {
+            Answer::Trust => {
+                // It was decided for this time, even if it cannot be remembered.
+                if let Err(failure) = allow_code(path, unit.hash) {
+                    paint::warn(&failure.to_string());
+                }
+            }
+            Answer::Once => {}
+            Answer::GoOnWithout | Answer::None => return Err(refusal(path, has_changed)),
+        }
+        remember_run(path, unit.hash);
+        Ok(())
     }
 
-    /// Lets the documents through that a project's workflow consists of: they have commands in
-    /// them. One that is named by its path is not asked about: it can be read, and was meant.
+    /// Admits the documents that a project's workflow consists of: they have commands in them. A
+    /// document that is named by its path is not asked about: it can be read, and was meant.
     pub(crate) fn admit_documents(&self, workflow: &Workflow) -> Result<(), Vec<Fault>> {
         let mut sources: Vec<&Source> = workflow.source.iter().collect();
         while let Some(source) = sources.pop() {
             sources.extend(source.uses.values());
             if let Some(path) = shelved(source.found()).filter(|_| !is_code(source.found())) {
-                self.admit(Piece::plain(&path, &hash_of(&source.text)))?;
+                self.admit(CodeUnit::plain(&path, &hash_of(&source.text)))?;
             }
         }
         Ok(())
     }
 
-    /// Lets the code through that a session has kept: a session can lie in a project that was
-    /// cloned.
+    /// Admits the code that a session has kept: a session can lie in a project that was cloned.
     pub(crate) fn admit_kept(&self, authored: &Authored) -> Result<(), Vec<Fault>> {
-        if self.leave == Leave::Given || self.trust.borrow().knows(authored.hash()) {
+        let is_said = self.trust.as_ref().is_some_and(ProjectTrust::is_said);
+        if is_said || TrustStore::read().has_run(authored.hash()) {
             return Ok(());
         }
         let why = "the session has code that was never run on this machine";
-        let remedy = "if you know where the session comes from, use --trust";
+        let remedy = "if you know where the session comes from, pass --trust";
         Err(vec![Fault::of_file(authored.path(), UNTRUSTED, why, remedy)])
-    }
-
-    /// The folder that is trusted or not: the project, or that of a file from elsewhere.
-    fn root_of(&self, path: &Path) -> PathBuf {
-        let project = self.project.canonicalize().unwrap_or_else(|_| self.project.clone());
-        if path.starts_with(&project) {
-            return project;
-        }
-        // Of `…/x/.atomic/workflows/a.ts` the folder `…/x`.
-        let around = path.ancestors().find(|folder| folder.ends_with(".atomic"));
-        let around = around.or(Some(path)).and_then(Path::parent);
-        around.unwrap_or(path).to_owned()
-    }
-
-    fn ask(&self, piece: Piece<'_>, root: &Path, is_changed: bool) -> Result<(), Vec<Fault>> {
-        let path = piece.path;
-        let mut screen = std::io::stderr();
-        let _ = writeln!(screen, "{}", paint::printable(&introduction(piece, root, is_changed)));
-        let mut lines = std::io::stdin().lock().lines();
-        loop {
-            let _ = write!(screen, "1, 2 or 3: ");
-            let _ = screen.flush();
-            let Some(Ok(line)) = lines.next() else { return Err(refusal(path, root, is_changed)) };
-            let inside = path.strip_prefix(root).unwrap_or(path);
-            let mut trust = self.trust.borrow_mut();
-            let remembered = match line.trim() {
-                "1" => trust.remember_file(root, inside, piece.hash),
-                "2" => trust
-                    .remember_file(root, inside, piece.hash)
-                    .and_then(|()| trust.remember_folder(root, false)),
-                "3" => return Err(refusal(path, root, is_changed)),
-                _ => continue,
-            };
-            // It was said, even if it cannot be remembered.
-            if let Err(failure) = remembered {
-                paint::warn(&failure.to_string());
-            }
-            return Ok(());
-        }
     }
 }
 
-/// Whether a file is in the user's own folder for workflows. What they have put there is theirs,
+/// Remembers that code was run, so that a session that has kept it can be resumed.
+fn remember_run(path: &Path, hash: &str) {
+    let mut store = TrustStore::read();
+    if !store.has_run(hash) {
+        // Without a home folder its sessions are asked about when they are resumed.
+        let decision = Decision::Ran { hash: hash.to_owned() };
+        let _ = store.decide(&repository_of(path).identity, decision);
+    }
+}
+
+/// Remembers that refused code may be run, also another time.
+pub(crate) fn remember(refused: &Refused) -> Result<(), Failure> {
+    allow_code(&refused.path, &refused.hash)
+}
+
+/// Whether a file is in the user's own folder for workflows. What users have put there is theirs,
 /// wherever it leads.
 fn is_users_own(path: &Path) -> bool {
     let own = home::folder().and_then(|folder| folder.join("workflows").canonicalize().ok());
@@ -224,48 +191,38 @@ fn shelved(path: &Path) -> Option<PathBuf> {
     Some(project.join(FOLDER).join(name))
 }
 
-fn introduction(piece: Piece<'_>, root: &Path, is_changed: bool) -> String {
-    let folder = root.display();
-    [
-        about(piece, root, is_changed).as_str(),
-        "  1  Run it, and remember this code",
-        &format!("  2  The same, and let the hooks and MCP servers of {folder} run, too"),
-        "  3  Do not run it",
-    ]
-    .join("\n")
-}
-
-/// What somebody should know who is asked about code.
-fn about(piece: Piece<'_>, root: &Path, is_changed: bool) -> String {
-    let path = piece.path;
-    let imports = match piece.imports {
+/// What a person should know who is asked about code.
+fn about(unit: CodeUnit<'_>, has_changed: bool) -> String {
+    let imports = match unit.imports {
         0 => String::new(),
         1 => " and a file it imports".to_owned(),
         number => format!(" and {number} files it imports"),
     };
-    let why = if is_changed {
+    let why = if has_changed {
         "This workflow has changed since you trusted it"
     } else {
-        "This workflow is code that has not been run here before"
+        "This workflow is not trusted yet"
     };
-    let mut lines = vec![format!("{why}:"), format!("  file  {}{imports}", path.display())];
-    lines.extend(comes_from(root).map(|address| format!("  from  {address}")));
-    if !piece.description.is_empty() {
-        lines.push(format!("  says  {}", paint::one_line(piece.description)));
+    let mut lines = vec![format!("{why}:"), format!("  file  {}{imports}", unit.path.display())];
+    let origin = repository_of(unit.path).origin();
+    lines.extend(origin.map(|address| format!("  from  {address}")));
+    if !unit.description.is_empty() {
+        lines.push(format!("  says  {}", paint::one_line(unit.description)));
     }
-    lines.push("When it runs it can start commands and change files here.".to_owned());
+    lines.push("Its code can start commands and change files here.".to_owned());
     lines.join("\n")
 }
 
-fn refusal(path: &Path, root: &Path, is_changed: bool) -> Vec<Fault> {
-    let why = if is_changed {
-        "its code has changed since it was trusted"
+fn refusal(path: &Path, has_changed: bool) -> Vec<Fault> {
+    let why = if has_changed {
+        "the workflow has changed since you trusted it"
     } else {
-        "nobody has said that its code may be run"
+        "the workflow is not trusted yet"
     };
-    let remedy = format!(
-        "read it, then run `atomic trust {}`, or use --trust for this once",
-        root.display()
-    );
+    // A repository is trusted with the workflows in its own folder for them.
+    let is_shelved = path.parent().is_some_and(|folder| folder.ends_with(FOLDER));
+    let what = if is_shelved { repository_of(path).root } else { shown(path) };
+    let remedy =
+        format!("read it, then run: atomic trust {}; or pass --trust this once", what.display());
     vec![Fault::of_file(&shown(path), UNTRUSTED, why, remedy)]
 }

@@ -3,17 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use atomic_registry::settings::{
-    BACKEND, CHECK, ENV_ALLOW, Files, INHERIT, Kind, MAX_ATTEMPTS, MAX_COST, MAX_ITERATIONS,
-    MAX_LAUNCHES, MAX_REVIEW_ROUNDS, MAX_TOKENS, MODEL, ON_QUESTION, Origin, Problem, RETRY_WINDOW,
-    Reading, SANDBOX, SCRIPT, SETTINGS, Setting, Sourced, TIMEOUT, TRUST, TURN_TIMEOUT, Value,
-    Values, WORKERS, read, read_variables,
+    ALLOW_ROOT, BACKEND, CHECK, ENV_ALLOW, Files, INHERIT, Kind, MAX_ATTEMPTS, MAX_COST,
+    MAX_ITERATIONS, MAX_LAUNCHES, MAX_REVIEW_ROUNDS, MAX_TOKENS, MODEL, ON_QUESTION, Origin,
+    Problem, RALPH_PLANNER, RALPH_REVIEWER, RALPH_WORKER, RETRY_WINDOW, Reading, SCRIPT, SETTINGS,
+    Setting, Sourced, TIMEOUT, TRUST, TURN_TIMEOUT, Value, Values, WORKERS, read, read_users_own,
+    read_variables,
 };
 use atomic_runner::{Inherit, OnQuestion, Settings};
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use crate::failure::Failure;
-use crate::{home, paint, trust};
+use crate::{home, paint};
 
 /// The flags of settings that a session keeps from its start on.
 #[derive(Clone, Debug, Default)]
@@ -56,13 +57,14 @@ impl TypedValueParser for Parser {
 /// The flag of a setting. Its variable is named, but not read here: files come between the two.
 fn flag(setting: &'static Setting) -> Arg {
     let Setting { key, variable, flag, meaning, preset, kind, .. } = setting;
+    let flag = flag.unwrap_or(key);
     let about = format!("{meaning} [default: {}]", preset.text());
     let is_list = matches!(kind, Kind::Commands | Kind::Names);
     let mut arg = Arg::new(*key);
     if *kind == Kind::Switch {
         arg = arg.num_args(0..=1).require_equals(true).default_missing_value("true");
     }
-    arg.long(*flag)
+    arg.long(flag)
         .value_name(kind.placeholder())
         .value_parser(Parser(setting))
         .action(if is_list { ArgAction::Append } else { ArgAction::Set })
@@ -76,11 +78,33 @@ type Group = fn(&&'static Setting) -> bool;
 const AT_START: Group = |setting| setting.only_at_start;
 const AT_ANY_TIME: Group = |setting| !setting.only_at_start;
 const OF_A_PLACE: Group = |setting| {
-    [&BACKEND, &SCRIPT, &INHERIT, &TRUST, &SANDBOX].iter().any(|one| one.key == setting.key)
+    [&BACKEND, &SCRIPT, &INHERIT, &TRUST, &ALLOW_ROOT].iter().any(|one| one.key == setting.key)
 };
 
 fn settings_of(group: Group) -> impl Iterator<Item = &'static Setting> {
-    SETTINGS.iter().copied().filter(group)
+    SETTINGS.iter().copied().filter(|setting| setting.flag.is_some()).filter(group)
+}
+
+/// The id of the flag that says the opposite of `--trust`.
+const NO_TRUST: &str = "no_trust";
+
+/// The flags of a group, and those that belong to one of them.
+fn flags_of(group: Group) -> Vec<Arg> {
+    let mut flags: Vec<Arg> = settings_of(group).map(flag).collect();
+    if settings_of(group).any(|setting| setting.key == TRUST.key) {
+        let about = "Go on without what the project defines, whatever you decided before";
+        let no_trust = Arg::new(NO_TRUST).long("no-trust").help(about);
+        flags.push(no_trust.action(ArgAction::SetTrue).conflicts_with(TRUST.key));
+        let sandbox = Arg::new("sandbox").long("sandbox").hide(true).num_args(0..=1);
+        flags.push(sandbox.default_missing_value("true").value_parser(renamed_sandbox));
+    }
+    flags
+}
+
+/// Refuses `--sandbox`, which is kept free for confining agents.
+fn renamed_sandbox(_: &str) -> Result<bool, String> {
+    Err("--sandbox is now --allow-root; it lets agents work as root and confines nothing"
+        .to_owned())
 }
 
 fn given(matches: &ArgMatches, group: Group) -> Values {
@@ -88,8 +112,20 @@ fn given(matches: &ArgMatches, group: Group) -> Values {
     for setting in settings_of(group) {
         let Some(found) = matches.get_many::<Value>(setting.key) else { continue };
         let value = found.cloned().reduce(joined);
-        let origin = Origin::Flag(setting.flag);
+        let origin = Origin::Flag(setting.flag.unwrap_or_default());
         values.extend(value.map(|value| (setting, Sourced { value, origin })));
+    }
+    if matches.try_get_one::<bool>(NO_TRUST).ok().flatten() == Some(&true) {
+        values.insert(&TRUST, Sourced { value: false.into(), origin: Origin::Flag("no-trust") });
+    }
+    values
+}
+
+/// The values of a command whose one flag of a setting is `--trust`.
+pub(crate) fn trust_flag(is_given: bool) -> Values {
+    let mut values = Values::default();
+    if is_given {
+        values.insert(&TRUST, Sourced { value: true.into(), origin: Origin::Flag("trust") });
     }
     values
 }
@@ -121,7 +157,7 @@ macro_rules! flags {
 
         impl Args for $args {
             fn augment_args(command: Command) -> Command {
-                command.args(settings_of($group).map(flag))
+                command.args(flags_of($group))
             }
 
             fn augment_args_for_update(command: Command) -> Command {
@@ -135,6 +171,17 @@ flags!(StartArgs, AT_START);
 flags!(SettingsArgs, AT_ANY_TIME);
 flags!(PlaceArgs, OF_A_PLACE);
 
+impl From<&PlaceArgs> for Values {
+    fn from(args: &PlaceArgs) -> Self {
+        args.0.clone()
+    }
+}
+
+/// The flags of a run that begins.
+pub(crate) fn start_flags(start: &StartArgs, more: &SettingsArgs) -> Values {
+    start.0.clone().over(more.0.clone())
+}
+
 impl StartArgs {
     /// The first flag that was given, without its dashes.
     pub(crate) fn first_flag(&self) -> Option<&'static str> {
@@ -143,12 +190,9 @@ impl StartArgs {
 }
 
 impl SettingsArgs {
-    /// Only that what comes from elsewhere may run.
-    pub(crate) fn trusting() -> Self {
-        let mut values = Values::default();
-        let origin = Origin::Flag(TRUST.flag);
-        values.extend([(&TRUST, Sourced { value: Value::Switch(true), origin })]);
-        Self(values)
+    /// The flag `--trust`, if it was given, and no other.
+    pub(crate) fn trusting(is_given: bool) -> Self {
+        Self(trust_flag(is_given))
     }
 
     /// The first flag that was given, without its dashes.
@@ -158,7 +202,7 @@ impl SettingsArgs {
 }
 
 fn first_flag(given: &Values) -> Option<&'static str> {
-    SETTINGS.iter().find(|setting| given.get(setting).is_some()).map(|setting| setting.flag)
+    given.iter().find_map(|(setting, _)| setting.flag)
 }
 
 /// The settings files of the project in this folder, and of the user.
@@ -167,22 +211,13 @@ pub(crate) fn files(project: &Path) -> Files {
 }
 
 /// Everything below the flags in the project in this folder; what is odd is told.
-pub(crate) fn below_flags(project: &Path) -> Result<Values, Failure> {
-    sound(read(&files(project), std::env::vars_os()))
+pub(crate) fn below_flags(project: &Path, trusted: bool) -> Result<Values, Failure> {
+    sound(read(&files(project), trusted, std::env::vars_os()))
 }
 
-/// What a run in this folder is to have.
-pub(crate) fn for_start(
-    start: &StartArgs,
-    flags: &SettingsArgs,
-    project: &Path,
-) -> Result<Values, Failure> {
-    Ok(start.0.clone().over(flags.0.clone()).over(below_flags(project)?))
-}
-
-/// What holds in this folder.
-pub(crate) fn for_place(flags: &PlaceArgs, project: &Path) -> Result<Values, Failure> {
-    Ok(flags.0.clone().over(below_flags(project)?))
+/// The values below the flags that are the user's own. Problems are told by [`below_flags`].
+pub(crate) fn users_own(files: &Files) -> Values {
+    read_users_own(files, std::env::vars_os()).values
 }
 
 /// What is to be changed in a session that is resumed. What it was started with stays, so files
@@ -209,12 +244,6 @@ fn sound(reading: Reading) -> Result<Values, Failure> {
 pub(crate) fn backend(values: &Values) -> Option<&str> {
     let by_script = values.get(&SCRIPT).map(|_| "script");
     values.text(&BACKEND).or(by_script)
-}
-
-/// Whether what is in a project may run: as it was said for this time or in general, else as it was
-/// said about the folder.
-pub(crate) fn trusts(values: &Values, project: &Path) -> bool {
-    values.switch(&TRUST).unwrap_or_else(|| trust::is_trusted(project))
 }
 
 /// The model.
@@ -246,14 +275,20 @@ pub(crate) fn apply(values: &Values, settings: &mut Settings, somebody: bool) {
         values.seconds(&TURN_TIMEOUT).unwrap_or(settings.turn_timeout_secs);
     let program = &mut settings.program;
     program.retry_window_secs = values.seconds(&RETRY_WINDOW).unwrap_or(program.retry_window_secs);
-    program.sandbox = values.switch(&SANDBOX).unwrap_or(program.sandbox);
-    program.trusted = values.switch(&TRUST).unwrap_or(program.trusted);
+    program.allow_root = values.switch(&ALLOW_ROOT).unwrap_or(program.allow_root);
     settings.inherit = match values.text(&INHERIT) {
         Some("all") => Inherit::All,
         Some("project") => Inherit::Project,
         Some("none") => Inherit::None,
         _ => settings.inherit,
     };
+    for (role, setting) in
+        [("planner", &RALPH_PLANNER), ("worker", &RALPH_WORKER), ("reviewer", &RALPH_REVIEWER)]
+    {
+        if let Some(agent) = values.text(setting) {
+            settings.roles.insert(role.to_owned(), agent.to_owned());
+        }
+    }
     settings.on_question = match (values.text(&ON_QUESTION), settings.on_question) {
         (Some("recommended"), _) | (None, OnQuestion::Recommended) => OnQuestion::Recommended,
         (Some("fail"), _) | (None, OnQuestion::Fail) => OnQuestion::Fail,

@@ -11,7 +11,7 @@ use atomic_workflow::typescript::Authored;
 use atomic_workflow::{Source, Workflow, builtin};
 use serde_json::Value;
 
-use crate::gate::{Gate, Piece};
+use crate::gate::{CodeUnit, Gate};
 use crate::home;
 
 /// Where the workflows of a project are.
@@ -45,19 +45,23 @@ struct Card {
 }
 
 impl Shelf {
-    /// The workflows that can be named in the project in this folder.
-    pub(crate) fn of(project: &Path) -> Self {
-        let mut shelf = Self { gate: Gate::new(project), ..Self::default() };
+    /// The workflows that can be named in the project in this folder. Without trust the project's
+    /// replace no other.
+    pub(crate) fn of(project: &Path, is_trusted: bool) -> Self {
+        let mut shelf = Self::default();
+        let mut cards = vec![];
         for folder in folders(project) {
-            for path in shelf.files_in(&folder) {
-                shelf.add(card_in(path));
-            }
+            let is_projects = folder.starts_with(project);
+            let found = shelf.files_in(&folder).into_iter().filter_map(card_in);
+            cards.extend(found.map(|card| (is_projects && !is_trusted, card)));
         }
         for workflow in builtin::all() {
             let name = workflow.name.to_string();
             let (aliases, description) = (workflow.aliases, workflow.description.into());
-            shelf.add(Some(Card { name, aliases, description, ..Card::default() }));
+            cards.push((false, Card { name, aliases, description, ..Card::default() }));
         }
+        cards.sort_by_key(|(is_last, _)| *is_last);
+        cards.into_iter().for_each(|(_, card)| shelf.add(card));
         for (index, card) in shelf.cards.iter().enumerate() {
             for alias in &card.aliases {
                 shelf.meant.entry(alias.to_lowercase()).or_insert(index);
@@ -87,8 +91,7 @@ impl Shelf {
 
     /// Adds a workflow, unless a nearer one has its name. That one then also has the other names
     /// of a built-in one: whoever replaces Ralph means theirs by `loop`, too.
-    fn add(&mut self, card: Option<Card>) {
-        let Some(card) = card else { return };
+    fn add(&mut self, card: Card) {
         let key = card.name.to_lowercase();
         match (self.meant.get(&key).and_then(|index| self.cards.get_mut(*index)), card.path) {
             (Some(nearer), Some(path)) => self.replaced.push((path, nearer.name.clone())),
@@ -258,7 +261,7 @@ impl Shelf {
     pub(crate) fn open(&self, path: &Path) -> Result<Document, Vec<Fault>> {
         if is_code(path) {
             let authored = Authored::read(path, &root_of(path))?;
-            self.gate.admit(Piece::of(&authored))?;
+            self.gate.admit(CodeUnit::of(&authored))?;
             return authored.run();
         }
         let text = text_of(path).map_err(|error| vec![unreadable(path, &error)])?;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::normal::{Model, Tools};
+use crate::project::DefinitionKind;
 
 /// What kind of thing it is. The order is that of names: the first of two hides the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,6 +23,15 @@ pub enum Kind {
 impl Kind {
     /// Every kind, in the order of names.
     pub const ALL: [Self; 3] = [Self::Command, Self::Skill, Self::Agent];
+
+    /// What it is among a project's definitions.
+    pub(crate) fn definition(self) -> DefinitionKind {
+        match self {
+            Self::Command => DefinitionKind::Command,
+            Self::Skill => DefinitionKind::Skill,
+            Self::Agent => DefinitionKind::Agent,
+        }
+    }
 
     /// Its word, in lower case, as in `skill:commit`.
     pub fn word(self) -> &'static str {
@@ -75,6 +85,15 @@ pub enum Scope {
 }
 
 impl Scope {
+    /// Whose an entity of it is, in a sentence.
+    pub(crate) fn theirs(self) -> &'static str {
+        match self {
+            Self::Project => "the project's",
+            Self::User | Self::Managed => "yours",
+            Self::BuiltIn => "the built-in one",
+        }
+    }
+
     /// Its name, in lower case.
     pub fn name(self) -> &'static str {
         match self {

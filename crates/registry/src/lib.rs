@@ -16,6 +16,7 @@ mod opencode;
 mod parse;
 mod places;
 mod programs;
+pub mod project;
 mod registry;
 pub mod settings;
 pub mod tools;

@@ -131,6 +131,11 @@ impl Written<'_> {
                 return None;
             }
         };
+        if text.contains(MARK) && !config.reads_files {
+            let message = format!("`{name}` takes its text from a file and is left out");
+            findings.push(Finding::odd(path, message, "look at it, then run: atomic trust ."));
+            return None;
+        }
         let beginning = match pieces.beginning(&text, config, name) {
             Ok(beginning) => beginning,
             Err(finding) => {

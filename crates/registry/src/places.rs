@@ -20,6 +20,8 @@ pub(crate) struct ConfigFile {
     pub(crate) path: PathBuf,
     /// What `~` stands for in it.
     pub(crate) home: Option<PathBuf>,
+    /// Whether `{file:…}` in it is read.
+    pub(crate) reads_files: bool,
 }
 
 /// The folders that a project and a user have.
@@ -31,13 +33,16 @@ pub struct Folders {
     pub home: Option<PathBuf>,
     /// The user's folder for everything of ours; `.atomic` in the home folder unless it is moved.
     pub own: Option<PathBuf>,
+    /// Whether the user trusts the project. Without trust the project's entities replace none of
+    /// the user's and none that are built in, and `{file:…}` in them is not read.
+    pub trusted: bool,
 }
 
 impl Folders {
-    /// The folders of a project, and of a user with this home folder.
-    pub fn of(project: PathBuf, home: Option<PathBuf>) -> Self {
+    /// The folders of a project that is trusted, and of a user with this home folder.
+    pub fn trusted(project: PathBuf, home: Option<PathBuf>) -> Self {
         let own = home.as_ref().map(|home| home.join(".atomic"));
-        Self { project, home, own }
+        Self { project, home, own, trusted: true }
     }
 
     /// Every folder, the nearest first and inside a scope in the order of providers.
@@ -69,6 +74,7 @@ impl Folders {
                         scope,
                         path: folder.join(name),
                         home: self.home.clone(),
+                        reads_files: self.trusted || scope != Scope::Project,
                     });
                 }
             }

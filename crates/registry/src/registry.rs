@@ -1,14 +1,15 @@
 //! Everything that can be called by name, and how it is found.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use atomic_graph::check::nearest;
 
 use crate::discover::discover;
-use crate::entity::{Entity, Kind, Prompt, Provider, Scope};
+use crate::entity::{Entity, Kind, Origin, Prompt, Provider, Scope};
 use crate::finding::Finding;
 use crate::places::Folders;
+use crate::project::{Definition, DefinitionKind};
 use crate::{builtin, files, frontmatter, opencode};
 
 /// How many files and folders are looked at in one folder of a provider, those inside it included.
@@ -23,6 +24,8 @@ pub struct Registry {
     names: BTreeMap<(Kind, String), usize>,
     /// What was found out on the way.
     pub findings: Vec<Finding>,
+    /// Whether the project's entities may replace others.
+    is_trusted: bool,
 }
 
 impl Registry {
@@ -35,21 +38,22 @@ impl Registry {
     pub fn read_at_most(folders: &Folders, entries: usize) -> Self {
         let mut found = discover(folders, entries);
         found.entities.extend(builtin::all());
-        Self::of(found.entities, found.findings)
+        Self::of(found.entities, found.findings, folders.trusted)
     }
 
     /// What ships with the program, and nothing else.
     pub fn embedded() -> Self {
-        Self::of(builtin::all(), vec![])
+        Self::of(builtin::all(), vec![], true)
     }
 
-    fn of(mut entities: Vec<Entity>, findings: Vec<Finding>) -> Self {
+    fn of(mut entities: Vec<Entity>, findings: Vec<Finding>, is_trusted: bool) -> Self {
         // Files of one folder stay in their order: the first of two with one name is meant.
-        entities.sort_by(|a, b| {
-            let key = |e: &Entity| (e.kind, e.origin.scope, e.origin.provider);
-            key(a).cmp(&key(b))
+        entities.sort_by_key(|entity| {
+            let Origin { scope, provider, .. } = entity.origin;
+            let is_last = scope == Scope::Project && !is_trusted;
+            (entity.kind, is_last, scope, provider)
         });
-        let mut registry = Self { entities, names: BTreeMap::new(), findings };
+        let mut registry = Self { entities, names: BTreeMap::new(), findings, is_trusted };
         for index in 0..registry.entities.len() {
             let entity = &registry.entities[index];
             let key = (entity.kind, entity.name.to_lowercase());
@@ -77,10 +81,84 @@ impl Registry {
         registry
     }
 
+    /// Whether the project's entities may replace others.
+    pub fn is_trusted(&self) -> bool {
+        self.is_trusted
+    }
+
     /// Finds one by its name, or another name, in any case.
     pub fn find(&self, kind: Kind, name: &str) -> Option<&Entity> {
         let index = self.names.get(&(kind, name.to_lowercase()))?;
         self.entities.get(*index)
+    }
+
+    /// Finds the agent for a role of a built-in workflow: one of `.atomic/agents`, the project's
+    /// only when it is trusted, else the built-in one. Other folders have agents for other
+    /// programs, whose names say nothing about this role.
+    pub fn role(&self, name: &str) -> Result<&Entity, NotFound> {
+        let is_for_roles = |entity: &&Entity| match entity.origin.scope {
+            Scope::BuiltIn => true,
+            Scope::Project => self.is_trusted && entity.origin.provider == Provider::Atomic,
+            Scope::User => entity.origin.provider == Provider::Atomic,
+            Scope::Managed => false,
+        };
+        let found = self.agents_called(name).find(is_for_roles);
+        found.map_or_else(|| self.own_agent(name), Ok)
+    }
+
+    /// The agents that have the name of a role and are not used for it.
+    pub fn unused_for_role(&self, name: &str) -> Vec<&Entity> {
+        let used = self.role(name).ok();
+        let is_used = |entity: &Entity| used.is_some_and(|used| std::ptr::eq(used, entity));
+        self.agents_called(name)
+            .filter(|entity| !is_used(entity) && entity.origin.scope != Scope::BuiltIn)
+            .collect()
+    }
+
+    /// An agent by name. Without trust the project's do not count.
+    fn own_agent(&self, name: &str) -> Result<&Entity, NotFound> {
+        let entity = self.get(Kind::Agent, name)?;
+        if entity.origin.scope == Scope::Project && !self.is_trusted {
+            return Err(NotFound { kind: Kind::Agent, name: name.to_owned(), near: None });
+        }
+        Ok(entity)
+    }
+
+    fn agents_called(&self, name: &str) -> impl Iterator<Item = &Entity> {
+        let is_called = move |entity: &&Entity| {
+            entity.kind == Kind::Agent && entity.name.eq_ignore_ascii_case(name)
+        };
+        self.entities.iter().filter(is_called)
+    }
+
+    /// The definitions among the project's entities: those that would replace another one, and
+    /// those that bring hooks or MCP servers along. Paths are from the repository's root.
+    pub fn definitions(&self, root: &Path) -> Vec<Definition> {
+        let key = |entity: &Entity| (entity.kind, entity.name.to_lowercase());
+        let (own, others): (Vec<&Entity>, Vec<&Entity>) =
+            self.entities.iter().partition(|entity| entity.origin.scope == Scope::Project);
+        let others: BTreeMap<(Kind, String), Scope> =
+            others.into_iter().rev().map(|entity| (key(entity), entity.origin.scope)).collect();
+        let mut found = vec![];
+        for entity in own {
+            let path = entity.origin.path.clone().unwrap_or_default();
+            let path = path.strip_prefix(root).unwrap_or(&path).to_owned();
+            if let Some(scope) = others.get(&key(entity)) {
+                let detail = format!("replaces {}", scope.theirs());
+                let kind = entity.kind.definition();
+                let text = text_of(entity);
+                let definition = Definition::new(kind, &path, &entity.name, &text);
+                found.push(definition.detailed(detail));
+            }
+            for (key, kind) in BROUGHT_ALONG {
+                let value = entity.more.get(*key);
+                found.extend(value.map(|value| {
+                    let name = format!("{} of {}", key, entity.name);
+                    Definition::new(*kind, &path, name, &value.to_string())
+                }));
+            }
+        }
+        found
     }
 
     /// Finds one; the error says what was probably meant.
@@ -162,6 +240,29 @@ impl Registry {
         }
     }
 }
+
+/// The whole text of an entity, for its hash.
+fn text_of(entity: &Entity) -> String {
+    match (&entity.prompt, &entity.origin.path) {
+        (Prompt::InFile, Some(path)) => {
+            files::read(path).map_or_else(|finding| finding.message, |text| text.text)
+        }
+        (Prompt::Text(text) | Prompt::WithFiles { text, .. }, _) => {
+            format!("{text}\n{:?}", entity.tools)
+        }
+        (Prompt::Embedded(text), _) => (*text).to_owned(),
+        (Prompt::InFile, None) => String::new(),
+    }
+}
+
+/// What the head of an entity can bring along, by its key in lower case.
+const BROUGHT_ALONG: &[(&str, DefinitionKind)] = &[
+    ("hooks", DefinitionKind::Hook),
+    ("mcpservers", DefinitionKind::McpServer),
+    ("mcpServers", DefinitionKind::McpServer),
+    ("mcp-servers", DefinitionKind::McpServer),
+    ("mcp_servers", DefinitionKind::McpServer),
+];
 
 /// Two of one folder with one name: nobody could say which is meant.
 fn double((entity, meant): (&Entity, &Entity)) -> Option<Finding> {

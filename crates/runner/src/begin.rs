@@ -378,7 +378,7 @@ impl Run {
                 model: None,
                 tools: ToolRules::default(),
             },
-            None => self.persona(action.agent.as_str(), &backend.id())?,
+            None => self.persona(action, &backend.id())?,
         };
         let schema = self.machine.node(step).and_then(|node| node.output_schema.clone());
         let schema = action.schema.clone().or(schema);

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use atomic_backend::{Persona, ToolRule, ToolRules};
 use atomic_event::{AgentName, BackendId, StepError};
-use atomic_registry::{Entity, Kind, Prompt, Registry, Scope, arguments, tools};
-use atomic_workflow::{Entry, EntryKind};
+use atomic_registry::{Entity, Kind, NotFound, Prompt, Registry, Scope, arguments, tools};
+use atomic_workflow::{AgentAction, Entry, EntryKind};
 
 use crate::run::Run;
+use crate::settings::Settings;
 
 /// What an entity comes to in a turn.
 pub(crate) struct Script {
@@ -23,8 +24,17 @@ pub(crate) struct Script {
 
 impl Run {
     /// Who an agent is told to be.
-    pub(crate) fn persona(&self, name: &str, on: &BackendId) -> Result<Script, StepError> {
-        let entity = self.entity(Kind::Agent, name)?;
+    pub(crate) fn persona(
+        &self,
+        action: &AgentAction,
+        on: &BackendId,
+    ) -> Result<Script, StepError> {
+        let name = action.agent.as_str();
+        let entity = match action.role {
+            true => agent_of_role(&self.stage.registry, &self.settings, name),
+            false => self.stage.registry.get(Kind::Agent, name),
+        };
+        let entity = entity.map_err(misconfigured)?;
         let name = AgentName::from(entity.name.as_str());
         let (prompt, model) = (self.prompt_of(entity)?, model_of(entity, on));
         Ok(Script { name, prompt, model, tools: tools_of(entity, on) })
@@ -105,6 +115,16 @@ impl Run {
         }
         Ok(())
     }
+}
+
+/// The agent for a role of a built-in workflow: the one the user has chosen for it, else the one
+/// of that name that may have the role.
+pub fn agent_of_role<'r>(
+    registry: &'r Registry,
+    settings: &Settings,
+    role: &str,
+) -> Result<&'r Entity, NotFound> {
+    registry.role(settings.roles.get(role).map_or(role, String::as_str))
 }
 
 /// Every agent of a registry, for one on a backend that may start others. One that cannot be read

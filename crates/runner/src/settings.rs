@@ -1,5 +1,6 @@
 //! How a run is to behave: ceilings, checks, policies.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use atomic_backend::Inherit;
@@ -35,6 +36,8 @@ pub struct Settings {
     pub inherit: Inherit,
     /// Further environment variables that workflows may read.
     pub env_allow: Vec<String>,
+    /// The agents that the user has chosen for roles of built-in workflows, by role.
+    pub roles: BTreeMap<String, String>,
     /// How to use the agent program.
     #[serde(flatten)]
     pub program: ProgramSettings,
@@ -46,15 +49,16 @@ pub struct Settings {
 pub struct ProgramSettings {
     /// How long it may try again by itself when its provider is in trouble, in seconds.
     pub retry_window_secs: u64,
-    /// Whether this machine may be harmed.
-    pub sandbox: bool,
-    /// Whether the user trusts the project; a session keeps it, wherever it was said.
+    /// Whether agents may work without permission prompts as root.
+    #[serde(alias = "sandbox")]
+    pub allow_root: bool,
+    /// Whether what the project defines is used: hooks, MCP servers, checks that are found.
     pub trusted: bool,
 }
 
 impl Default for ProgramSettings {
     fn default() -> Self {
-        Self { retry_window_secs: 120, sandbox: false, trusted: false }
+        Self { retry_window_secs: 120, allow_root: false, trusted: false }
     }
 }
 
@@ -73,6 +77,7 @@ impl Default for Settings {
             turn_timeout_secs: 30 * 60,
             inherit: Inherit::Project,
             env_allow: vec![],
+            roles: BTreeMap::new(),
             program: ProgramSettings::default(),
         }
     }

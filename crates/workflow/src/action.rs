@@ -54,6 +54,10 @@ pub enum Action {
 pub struct AgentAction {
     /// The persona.
     pub agent: AgentName,
+    /// Whether the name is a role of a built-in workflow, which agents of other programs do not
+    /// take by having the same name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub role: bool,
     /// The backend it runs on; otherwise the run's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend: Option<BackendId>,
@@ -97,6 +101,7 @@ impl AgentAction {
     pub fn new(agent: impl Into<AgentName>, prompt: Text) -> Self {
         Self {
             agent: agent.into(),
+            role: false,
             backend: None,
             instructions: None,
             prompt,

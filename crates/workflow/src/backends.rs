@@ -1,6 +1,8 @@
 //! The backends a node can name, and those that a graph does name.
 
-use atomic_event::BackendId;
+use std::collections::BTreeSet;
+
+use atomic_event::{AgentName, BackendId};
 use atomic_graph::{Graph, Kind, NodeId};
 use serde::Deserialize as _;
 
@@ -59,6 +61,23 @@ fn collect(graph: &Graph, path: &mut Vec<NodeId>, found: &mut Vec<Launcher>) {
         }
         path.pop();
     }
+}
+
+/// The roles that agents have in a graph, inner graphs included, each once.
+pub fn roles(graph: &Graph) -> BTreeSet<AgentName> {
+    let mut found = BTreeSet::new();
+    for node in &graph.nodes {
+        if let Kind::Work { action, .. } = &node.kind
+            && let Ok(Action::Agent(agent)) = Action::deserialize(action)
+            && agent.role
+        {
+            found.insert(agent.agent);
+        }
+        for (_, inner) in node.inner() {
+            found.extend(roles(inner));
+        }
+    }
+    found
 }
 
 #[cfg(test)]

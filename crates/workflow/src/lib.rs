@@ -36,7 +36,7 @@ pub use action::{
     TaskFile, TaskFileOp, Text, Tree,
 };
 pub use atomic_event::Source;
-pub use backends::{BACKENDS, Launcher, backend_called, launchers};
+pub use backends::{BACKENDS, Launcher, backend_called, launchers, roles};
 pub use called::{CALL, Callable, REQUESTS, called, script_node};
 pub use capabilities::Capabilities;
 pub use function::{

@@ -38,7 +38,7 @@ pub(super) struct Launch {
     /// Known at the latest when the first prompt is sent.
     pub(super) version: Arc<OnceCell<Version>>,
     /// Whether this machine may be harmed: only then does the program work unasked for root.
-    pub(super) sandbox: bool,
+    pub(super) allow_root: bool,
     /// Added to our own environment.
     pub(super) env: Vec<(String, String)>,
     pub(super) request: OpenRequest,
@@ -59,7 +59,7 @@ impl Launch {
             ("CLAUDE_CODE_ENABLE_TODO_TOOLS".to_owned(), "1".to_owned()),
         ];
         env.extend(self.env.iter().cloned());
-        if self.sandbox {
+        if self.allow_root {
             env.push(("IS_SANDBOX".to_owned(), "1".to_owned()));
         }
         let cwd = self.request.workspace.clone();

@@ -49,8 +49,8 @@ const MAX_RETRIES: &str = "CLAUDE_CODE_MAX_RETRIES";
 pub struct ClaudeConfig {
     /// The program.
     pub program: PathBuf,
-    /// Whether this machine is a sandbox: the program does not work unasked for root elsewhere.
-    pub sandbox: bool,
+    /// Whether the program may skip permission prompts as root.
+    pub allow_root: bool,
     /// How long the program may try again by itself when its provider is in trouble.
     pub retry_window: Duration,
     /// How many programs may be starting at once.
@@ -73,9 +73,9 @@ pub fn needed_instead_of(version: &str) -> Option<String> {
     Version::read(version).filter(|version| *version < OLDEST).map(|_| OLDEST.to_string())
 }
 
-/// Whether the program works unasked for the current user, on a machine that is a sandbox or not.
-pub fn works_unasked(sandbox: bool) -> bool {
-    sandbox || !rustix::process::geteuid().is_root()
+/// Whether the program can skip permission prompts for the current user.
+pub fn works_unasked(allow_root: bool) -> bool {
+    allow_root || !rustix::process::geteuid().is_root()
 }
 
 /// Whom to tell what is wanted, and what the program said when it was ready.
@@ -148,13 +148,13 @@ impl ClaudeBackend {
             rested.end().await;
         }
         let held = self.desk.hold(&id).await?;
-        let ClaudeConfig { program, sandbox, mut env, .. } = self.config.clone();
+        let ClaudeConfig { program, allow_root, mut env, .. } = self.config.clone();
         if !env.iter().any(|(name, _)| name == MAX_RETRIES) {
             let most = tries_within(self.config.retry_window).to_string();
             env.push((MAX_RETRIES.to_owned(), most));
         }
         let version = Arc::clone(&self.version);
-        let launch = Launch { program, version, sandbox, env, request: request.clone() };
+        let launch = Launch { program, version, allow_root, env, request: request.clone() };
         let shared_id: SharedId = Arc::new(Mutex::new(id.clone()));
         let start = Talk::start(self.shared.clone(), launch, Arc::clone(&shared_id), held, resume);
         let (commands, ready) = self.started(start, resume).await?;
@@ -185,13 +185,12 @@ impl ClaudeBackend {
 
     /// Root is refused by the program itself, in words that do not help.
     fn refuse_root(&self) -> Result<(), BackendError> {
-        if works_unasked(self.config.sandbox) {
+        if works_unasked(self.config.allow_root) {
             return Ok(());
         }
         Err(BackendError::Misconfigured(
-            "claude does not work unasked for root, who could harm the whole machine; run atomic as \
-             another user or, if this machine is a sandbox that may be harmed, say so: --sandbox, \
-             `atomic config set --user sandbox true`, or ATOMIC_SANDBOX=true"
+            "claude refuses to skip permission prompts as root\n  hint: run as a normal user, or pass \
+             --allow-root on a disposable machine"
                 .to_owned(),
         ))
     }

@@ -19,9 +19,8 @@ use super::ask::Put;
 use super::play::{Player, apart, look};
 use super::record::Note;
 use super::seat::{Orders, Seat};
-use super::trouble;
+use super::{start, trouble};
 use crate::args::AcpArgs;
-use crate::catalog::Catalog;
 use crate::show::question_text;
 use crate::{settings, stage};
 
@@ -158,17 +157,15 @@ impl Chat {
 
     async fn program(&mut self, args: &AcpArgs, seat: &Seat) -> Result<&Program, Error> {
         if self.program.is_none() {
-            let (args, folder) = (args.clone(), seat.folder.clone());
+            let (args, folder, answer) = (args.clone(), seat.folder.clone(), seat.answer());
             let made = apart(move || {
+                let catalog = start::open(&folder, &args, answer);
                 // What the user types is not part of a workflow, and gets what the user has.
-                let mut wanted = Settings { inherit: Inherit::All, ..Settings::default() };
-                let given = settings::for_start(&args.start, &args.settings, &folder)?;
-                settings::apply(&given, &mut wanted, true);
-                wanted.program.trusted = settings::trusts(&given, &folder);
+                let wanted = Settings { inherit: Inherit::All, ..Settings::default() };
+                let (wanted, given) = start::settings_of(&catalog, wanted)?;
                 let (name, guard) = (settings::backend(&given), Guard::from_current_exe());
                 let backend = stage::backend(name, &wanted, &folder, &guard)?;
-                let registry = Catalog::of(&folder).registry;
-                let model = settings::model(&given);
+                let (registry, model) = (catalog.registry, settings::model(&given));
                 Ok(Program { backend, registry, settings: wanted, model })
             });
             let made = made.await?;

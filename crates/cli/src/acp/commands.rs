@@ -7,6 +7,7 @@ use agent_client_protocol::v1::schema::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, SessionUpdate,
     UnstructuredCommandInput,
 };
+use atomic_registry::settings::Values;
 use atomic_registry::{Class, Kind, Named, Names};
 
 use crate::catalog::Catalog;
@@ -16,7 +17,7 @@ const OF_THE_CHAT: [&str; 5] = ["help", "clear", "compact", "model", "resume"];
 
 /// Everything that can be typed in a folder.
 pub(super) fn available(folder: &Path) -> SessionUpdate {
-    let names = Catalog::of(folder).names();
+    let names = Catalog::open(folder, Values::default()).names();
     let command = |(typed, named): (String, &Named)| {
         let hint = named
             .hint
@@ -57,7 +58,7 @@ pub(super) fn is_of_the_chat(name: &str) -> bool {
 
 /// The answer to `/help [command]`.
 pub(super) fn help(folder: &Path, about: &str) -> String {
-    let names = Catalog::of(folder).names();
+    let names = Catalog::open(folder, Values::default()).names();
     if !about.is_empty() {
         let found = names.get(about);
         return found.map_or_else(

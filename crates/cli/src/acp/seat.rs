@@ -12,6 +12,7 @@ use super::chat::Chat;
 use super::record::{Note, Record};
 use super::trouble;
 use crate::paint;
+use crate::trust::Answer;
 
 /// What a turn under way is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,8 @@ pub(super) struct Seat {
     /// No other process has the session open as long as this is held.
     _lock: Option<Box<dyn Lock>>,
     under_way: Mutex<Option<UnderWay>>,
+    /// The answer to the question whether the project is trusted.
+    answer: Mutex<Option<Answer>>,
     /// What a turn needs and changes; there is one at a time.
     pub(super) mind: Held<Mind>,
 }
@@ -103,6 +106,7 @@ impl Seat {
             record: Record::of(id),
             _lock: lock,
             under_way: Mutex::default(),
+            answer: Mutex::default(),
             mind: Held::new(mind),
         }
     }
@@ -118,6 +122,17 @@ impl Seat {
         match self.mind.try_lock() {
             Ok(_) => Ok(()),
             Err(_) => Err(trouble::not_now("a prompt is under way in this session")),
+        }
+    }
+
+    /// The answer to the question whether the project is trusted, if it was asked.
+    pub(super) fn answer(&self) -> Option<Answer> {
+        self.answer.lock().ok().and_then(|answer| *answer)
+    }
+
+    pub(super) fn set_answer(&self, given: Answer) {
+        if let Ok(mut answer) = self.answer.lock() {
+            *answer = Some(given);
         }
     }
 

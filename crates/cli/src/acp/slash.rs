@@ -35,8 +35,7 @@ const GONE: [(&str, &str); 4] = [
 ];
 
 /// What is meant by a prompt that begins with a slash.
-pub(super) fn meant(folder: &Path, prompt: &Prompt, slash: Slash<'_>) -> Meant {
-    let catalog = Catalog::of(folder);
+pub(super) fn meant(catalog: &Catalog, prompt: &Prompt, slash: Slash<'_>) -> Meant {
     let names = catalog.names();
     let named = match names.get(slash.name) {
         Ok(named) => named,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use atomic_event::{Created, Event};
 use atomic_registry::Registry;
+use atomic_registry::settings::Values;
 use atomic_runner::{Inherit, Run, Settings, Show, StartRequest, read_prompt};
 use atomic_session::{Session, SessionStatus, SessionSummary};
 use atomic_workflow::Workflow;
@@ -16,8 +17,9 @@ use crate::catalog::Catalog;
 use crate::commands::resume::{Prepared, Wanted, first_fact, is_one_turn};
 use crate::commands::{find_session, sessions};
 use crate::failure::Failure;
-use crate::gate::{Leave, Refused};
+use crate::gate::Refused;
 use crate::show::proper_name;
+use crate::trust::{Answer, Asking};
 use crate::{settings, stage};
 
 /// A run that was begun or taken up.
@@ -48,6 +50,34 @@ pub(super) struct Wish {
     pub(super) folder: PathBuf,
     /// The model, where the user has chosen one in the session.
     pub(super) model: Option<String>,
+    /// The answer to the question whether the project is trusted.
+    pub(super) answer: Option<Answer>,
+}
+
+/// Opens the project of a session, with the answer that was given in it.
+pub(super) fn open(folder: &Path, args: &AcpArgs, answer: Option<Answer>) -> Catalog {
+    let flags = settings::start_flags(&args.start, &args.settings);
+    let mut catalog = Catalog::open(folder, flags);
+    if let Some(answer) = answer
+        && let Some(mut trust) = catalog.shelf.gate.trust.take()
+    {
+        if trust.is_open() {
+            trust.take(answer);
+        }
+        catalog.follow(trust);
+    }
+    catalog
+}
+
+/// The settings of a project, with somebody there to answer questions.
+pub(super) fn settings_of(
+    catalog: &Catalog,
+    mut wanted: Settings,
+) -> Result<(Settings, Values), Failure> {
+    let given = catalog.values()?;
+    settings::apply(&given, &mut wanted, true);
+    wanted.program.trusted = catalog.is_trusted();
+    Ok((wanted, given))
 }
 
 impl Wish {
@@ -58,11 +88,9 @@ impl Wish {
         text: &str,
         allowed: Vec<String>,
     ) -> Result<Begun, Hindrance> {
-        let mut catalog = Catalog::of(&self.folder);
-        let (wanted, given) = self.settings(Settings::default()).map_err(Hindrance::Failed)?;
-        let is_given =
-            wanted.program.trusted && given.switch(&atomic_registry::settings::TRUST) == Some(true);
-        catalog.shelf.gate.leave = if is_given { Leave::Given } else { Leave::None };
+        let mut catalog = self.catalog();
+        let (wanted, given) =
+            settings_of(&catalog, Settings::default()).map_err(Hindrance::Failed)?;
         catalog.shelf.gate.allowed = allowed;
         let found = catalog.workflow(&format!("workflow:{name}"));
         let found =
@@ -81,28 +109,22 @@ impl Wish {
 
     /// Starts one turn of one agent, skill or command.
     pub(super) fn apart(&self, workflow: Workflow, text: String) -> Result<Begun, Failure> {
-        let registry = Catalog::of(&self.folder).registry;
+        let catalog = self.catalog();
         let inherits = Settings { inherit: Inherit::All, ..Settings::default() };
-        let wanted = self.settings(inherits)?;
-        self.start(workflow, text, wanted, registry)
+        let wanted = settings_of(&catalog, inherits)?;
+        self.start(workflow, text, wanted, catalog.registry)
     }
 
-    /// The settings of the folder, with somebody there to answer questions.
-    fn settings(
-        &self,
-        mut wanted: Settings,
-    ) -> Result<(Settings, atomic_registry::settings::Values), Failure> {
-        let given = settings::for_start(&self.args.start, &self.args.settings, &self.folder)?;
-        settings::apply(&given, &mut wanted, true);
-        wanted.program.trusted = settings::trusts(&given, &self.folder);
-        Ok((wanted, given))
+    /// The project, with the answer that was given in this session.
+    fn catalog(&self) -> Catalog {
+        open(&self.folder, &self.args, self.answer)
     }
 
     fn start(
         &self,
         workflow: Workflow,
         prompt: String,
-        (wanted, given): (Settings, atomic_registry::settings::Values),
+        (wanted, given): (Settings, Values),
         registry: Arc<Registry>,
     ) -> Result<Begun, Failure> {
         let stage = stage::stage(settings::backend(&given), &wanted, &self.folder, registry)?;
@@ -119,7 +141,8 @@ impl Wish {
     /// Takes the session in a folder up again.
     pub(super) fn resume(&self, dir: PathBuf, more: Option<String>) -> Result<Begun, Failure> {
         let wanted = Wanted { instruction: more, upgrade: false };
-        let prepared = Prepared::new(dir, wanted, &self.args.settings, (true, Leave::None), false)?;
+        let asking = (true, Asking::Nobody);
+        let prepared = Prepared::new(dir, wanted, &self.args.settings, asking, false)?;
         let Created { workflow, workspace, .. } = &prepared.created;
         let (name, folder) = (workflow.to_string(), workspace.clone());
         let is_one_turn = is_one_turn(&prepared.created);

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use PermissionOptionKind::{AllowAlways, AllowOnce, RejectOnce};
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{
     ContentBlock, PermissionOption, PermissionOptionKind, RequestPermissionRequest,
@@ -21,7 +22,8 @@ use super::start::{self, Begun, Hindrance, Wish};
 use super::{commands, trouble};
 use crate::commands::find_session;
 use crate::failure::Failure;
-use crate::gate::{Gate, Refused};
+use crate::gate::{self, Refused};
+use crate::trust::{Answer, question_text};
 
 /// Answers a prompt.
 pub(super) async fn answer(
@@ -63,6 +65,8 @@ struct Turn<'t> {
 
 impl Turn<'_> {
     async fn answer(&self, prompt: &Prompt, mind: &mut Mind) -> Result<StopReason, Error> {
+        let folder = &self.player.seat.folder;
+        self.settle_trust().await?;
         let Some(slash) = prompt.slash() else {
             let text = prompt.with_attached(&prompt.text);
             if text.trim().is_empty() {
@@ -75,7 +79,8 @@ impl Turn<'_> {
             }
             return self.chat(text, mind).await;
         };
-        match meant(&self.player.seat.folder, prompt, slash) {
+        let catalog = start::open(folder, &self.desk.args, self.player.seat.answer());
+        match meant(&catalog, prompt, slash) {
             Meant::Chat { name, rest } => self.command(&name, &rest, mind).await,
             Meant::Workflow { name, rest } => self.workflow(&name, rest, mind).await,
             Meant::Resume { session, more } => match found(session, mind) {
@@ -105,7 +110,8 @@ impl Turn<'_> {
 
     fn wish(&self, mind: &Mind) -> Wish {
         let folder = self.player.seat.folder.clone();
-        Wish { args: self.desk.args.clone(), folder, model: mind.chat.model.clone() }
+        let (args, answer) = (self.desk.args.clone(), self.player.seat.answer());
+        Wish { args, folder, model: mind.chat.model.clone(), answer }
     }
 
     async fn chat(&self, text: String, mind: &mut Mind) -> Result<StopReason, Error> {
@@ -202,40 +208,87 @@ impl Turn<'_> {
         }
     }
 
+    /// Asks whether the project is trusted, before the first prompt that acts in it.
+    async fn settle_trust(&self) -> Result<(), Error> {
+        let Player { seat, line, .. } = &self.player;
+        if seat.answer().is_some() {
+            return Ok(());
+        }
+        let (folder, args) = (seat.folder.clone(), self.desk.args.clone());
+        let catalog = apart(move || start::open(&folder, &args, None)).await?;
+        let Some(mut trust) = catalog.shelf.gate.trust else { return Ok(()) };
+        if trust.is_open() {
+            let title = "Use what this project defines";
+            let text = question_text(&trust);
+            let options = [
+                ("trust", "Trust it, and ask again when a definition changes", AllowAlways),
+                ("once", "Use it this once", AllowOnce),
+                ("without", "Go on without it", RejectOnce),
+            ];
+            let answer = match self.permission(title, text, &options).await.as_deref() {
+                Some("trust") => Answer::Trust,
+                Some("once") => Answer::Once,
+                Some("without") => Answer::GoOnWithout,
+                _ => Answer::None,
+            };
+            seat.set_answer(answer);
+            trust.answer(answer);
+        } else {
+            seat.set_answer(Answer::None);
+        }
+        if let Some(unused) = trust.unused() {
+            line.say(&format!("Note: {unused}"));
+        }
+        Ok(())
+    }
+
     /// Asks whether code may be run.
     async fn is_trusted(&self, refused: &[Refused]) -> bool {
         let about: Vec<&str> = refused.iter().map(|refused| refused.about.as_str()).collect();
-        let text = ContentBlock::Text(TextContent::new(about.join("\n\n")));
+        let options = [
+            ("once", "Run it this once", AllowOnce),
+            ("always", "Run it, and remember this code", AllowAlways),
+            ("never", "Do not run it", RejectOnce),
+        ];
+        let title = "Run the code of a workflow";
+        let chosen = self.permission(title, about.join("\n\n"), &options).await;
+        if chosen.as_deref() == Some("always") {
+            for refused in refused {
+                // It was decided for this time, even if it cannot be remembered.
+                if let Err(failure) = gate::remember(refused) {
+                    self.player.line.say(&format!("Note: {failure}"));
+                }
+            }
+        }
+        matches!(chosen.as_deref(), Some("once" | "always"))
+    }
+
+    /// Puts a question to the person at the editor; returns the id of the option that was chosen.
+    async fn permission(
+        &self,
+        title: &str,
+        text: String,
+        options: &[(&'static str, &str, PermissionOptionKind)],
+    ) -> Option<String> {
+        let text = ContentBlock::Text(TextContent::new(text));
         let fields = ToolCallUpdateFields::new()
-            .title("Run the code of a workflow".to_owned())
+            .title(title.to_owned())
             .kind(ToolKind::Execute)
             .content(vec![ToolCallContent::from(text)]);
-        let option = |id: &'static str, name: &str, kind| PermissionOption::new(id, name, kind);
-        let options = vec![
-            option("once", "Run it this once", PermissionOptionKind::AllowOnce),
-            option("always", "Run it, and remember this code", PermissionOptionKind::AllowAlways),
-            option("never", "Do not run it", PermissionOptionKind::RejectOnce),
-        ];
+        let option = |(id, name, kind): &(&'static str, &str, PermissionOptionKind)| {
+            PermissionOption::new(*id, *name, *kind)
+        };
+        let options: Vec<PermissionOption> = options.iter().map(option).collect();
         let call = ToolCallUpdate::new(format!("{}trust", self.player.prefix), fields);
         let asked = self
             .player
             .line
             .permit(|session| RequestPermissionRequest::new(session, call, options));
         let mut orders = self.player.orders.clone();
-        let chosen = tokio::select! {
+        tokio::select! {
             chosen = asked => chosen,
             () = orders.stop() => None,
-        };
-        if chosen.as_deref() == Some("always") {
-            let gate = Gate::new(&self.player.seat.folder);
-            for refused in refused {
-                // It was said, even if it cannot be remembered.
-                if let Err(failure) = gate.remember(refused) {
-                    self.player.line.say(&format!("Note: {failure}"));
-                }
-            }
         }
-        matches!(chosen.as_deref(), Some("once" | "always"))
     }
 }
 

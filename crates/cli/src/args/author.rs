@@ -30,6 +30,9 @@ pub(crate) struct NewWorkflowArgs {
     /// For all of your projects: in ~/.atomic/workflows
     #[arg(long, alias = "global")]
     pub(crate) user: bool,
+    /// Replace a built-in workflow of this name
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// How a workflow is written.
@@ -45,20 +48,27 @@ pub(crate) enum Form {
 
 /// Arguments of `trust`.
 #[derive(Debug, Args)]
+#[command(after_help = TRUST_EXAMPLES)]
 pub(crate) struct TrustArgs {
-    /// Folder to trust: its hooks and MCP servers may run, and its workflows as they are now
-    #[arg(value_name = "FOLDER", required_unless_present = "list")]
-    pub(crate) folder: Option<PathBuf>,
-    /// Its workflows may run whatever becomes of them: for folders that only you change
-    #[arg(long, conflicts_with_all = ["withdraw", "list"])]
-    pub(crate) always: bool,
-    /// Trust nothing in it any more
+    /// Folder whose repository to trust as it is now, or one workflow file
+    #[arg(value_name = "FOLDER|FILE", required_unless_present = "list")]
+    pub(crate) path: Option<PathBuf>,
+    /// Take trust back
     #[arg(long, conflicts_with = "list")]
     pub(crate) withdraw: bool,
-    /// List what is trusted
-    #[arg(long, conflicts_with = "folder")]
+    /// List trusted repositories
+    #[arg(long, conflicts_with = "path")]
     pub(crate) list: bool,
 }
+
+const TRUST_EXAMPLES: &str = "\
+A repository is asked about again when a definition in it changes. To trust everything below a \
+folder: atomic config set --user trusted_folders ~/work
+
+Examples:
+  atomic trust .
+  atomic trust . --withdraw
+  atomic trust --list";
 
 /// Arguments of `test`.
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ use atomic_workflow::descriptor::{Fault, Library as _};
 use crate::args::CheckArgs;
 use crate::catalog::Catalog;
 use crate::failure::Failure;
-use crate::gate::Leave;
+use crate::gate::UntrustedCode;
 use crate::load::Loaded;
 use crate::{paint, uses};
 
@@ -24,10 +24,11 @@ struct Report {
 }
 
 pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
-    let mut catalog = Catalog::here()?;
-    // Whoever names a file is asked about it; whoever looks at everything is not.
-    let otherwise = if args.what.is_empty() { Leave::None } else { Leave::Ask };
-    catalog.set_leave(args.trust, otherwise);
+    let mut catalog = Catalog::here(crate::settings::trust_flag(args.trust))?;
+    // A file that is named is asked about; nothing is when everything is checked.
+    if !args.what.is_empty() {
+        catalog.shelf.gate.untrusted = UntrustedCode::Prompt;
+    }
     let index = Index::of(&catalog);
     let mut broken = 0;
     let mut tell = |what: &str, report: Result<Report, Failure>| match report {

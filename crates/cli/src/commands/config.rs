@@ -3,14 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use atomic_registry::project::{Definition, DefinitionKind};
 use atomic_registry::settings::{
-    self as registry, Files, Kind, Origin, SETTINGS, Scope, Setting, Sourced, Value, Values,
+    self as registry, Class, Files, Kind, Origin, SETTINGS, Scope, Setting, Sourced, Value, Values,
 };
 use serde_json::json;
 
 use crate::args::ConfigCommand;
+use crate::catalog::{self, Catalog};
 use crate::failure::Failure;
-use crate::{catalog, paint, settings};
+use crate::trust::{Decision, TrustStore, digests};
+use crate::{paint, settings};
 
 pub(crate) fn config(command: Option<&ConfigCommand>) -> Result<ExitCode, Failure> {
     let project = catalog::here()?;
@@ -20,26 +23,37 @@ pub(crate) fn config(command: Option<&ConfigCommand>) -> Result<ExitCode, Failur
         Some(ConfigCommand::Get { key, json }) => get(&project, known(key)?, *json)?,
         Some(ConfigCommand::Set { key, value, place }) => {
             let setting = known(key)?;
-            let is_users_word = setting.users_word
-                || value
-                    .iter()
-                    .filter_map(|value| setting.parse(value).ok())
-                    .any(|value| setting.is_users_word(&value));
-            if is_users_word && place.scope() == Scope::Project {
-                let why = match setting.users_word {
-                    true => "which could vouch for itself",
-                    false => "which could name any program",
-                };
+            let values = value.iter().filter_map(|value| setting.parse(value).ok());
+            let is_users = values.into_iter().any(|value| setting.class_of(&value) == Class::User);
+            if is_users && place.scope() == Scope::Project {
                 return Err(Failure::Usage(format!(
-                    "`{key}` is not taken from a project's file, {why}; set it for yourself with \
-                     --user"
+                    "`{key}` cannot be set by a project\n  hint: set it for yourself: atomic config \
+                     set --user {key} {}",
+                    value.join(" ")
                 )));
             }
             set(&project, setting, value, place.scope())?;
+            if place.scope() == Scope::Project {
+                allow(&project, setting);
+            }
         }
         Some(ConfigCommand::Unset { key, place }) => unset(&project, key, place.scope())?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Lets a setting count that the user has just typed, as it is now.
+fn allow(project: &Path, setting: &Setting) {
+    let Some(trust) = Catalog::open(project, Values::default()).shelf.gate.trust else { return };
+    let is_it = |definition: &&Definition| {
+        definition.kind == DefinitionKind::Setting && definition.name == setting.key
+    };
+    let definitions = digests(trust.definitions.iter().filter(is_it));
+    if !definitions.is_empty() {
+        // Without a home folder the next run asks.
+        let decision = Decision::Allowed { definitions };
+        let _ = TrustStore::read().decide(&trust.repository.identity, decision);
+    }
 }
 
 /// The setting of this key.
@@ -52,8 +66,17 @@ fn known(key: &str) -> Result<&'static Setting, Failure> {
     })
 }
 
+/// The values that hold in a project.
+fn values_of(project: &Path) -> Result<Values, Failure> {
+    settings::below_flags(project, is_trusted(project))
+}
+
+fn is_trusted(project: &Path) -> bool {
+    Catalog::open(project, Values::default()).is_trusted()
+}
+
 fn list(project: &Path, as_json: bool) -> Result<(), Failure> {
-    let values = settings::below_flags(project)?;
+    let values = values_of(project)?;
     if as_json {
         let all: Vec<_> = SETTINGS.iter().map(|setting| described(setting, &values)).collect();
         paint::value(&serde_json::to_string_pretty(&all).unwrap_or_default());
@@ -93,7 +116,7 @@ fn described(setting: &Setting, values: &Values) -> serde_json::Value {
 }
 
 fn get(project: &Path, setting: &Setting, as_json: bool) -> Result<(), Failure> {
-    let values = settings::below_flags(project)?;
+    let values = values_of(project)?;
     if as_json {
         paint::value(&described(setting, &values).to_string());
     } else if let Some(found) = values.get(setting) {
@@ -157,7 +180,8 @@ fn unset(project: &Path, key: &str, scope: Scope) -> Result<(), Failure> {
 
 /// Says so when another layer has the last word here.
 fn tell_what_counts(files: &Files, setting: &Setting, changed: &Path) {
-    let reading = registry::read(files, std::env::vars_os());
+    let is_trusted = catalog::here().is_ok_and(|project| is_trusted(&project));
+    let reading = registry::read(files, is_trusted, std::env::vars_os());
     let Some(Sourced { value, origin }) = reading.values.get(setting) else { return };
     let is_changed = matches!(origin, Origin::File { path, .. } if path == changed);
     if !is_changed && *origin != Origin::BuiltIn {

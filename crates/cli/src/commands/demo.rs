@@ -12,10 +12,11 @@ use atomic_workflow::builtin;
 
 use super::run::{see_through, somebody_is_there};
 use crate::args::DemoArgs;
+use crate::catalog::{self, Catalog};
 use crate::failure::{Failure, exit_code};
 use crate::show::Look;
 use crate::show::timeline;
-use crate::{catalog, paint, settings, stage};
+use crate::{paint, settings, stage, trust};
 
 /// The name by which a session remembers the script inside this binary.
 pub(crate) const EMBEDDED: &str = "embedded:demo";
@@ -83,6 +84,8 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
     }
     // The same for everybody: neither files nor variables change the demo.
     settings::apply(&Values::default(), &mut wanted, somebody_is_there(&args.output));
+    // The folder is Atomic's own, and empty.
+    wanted.program.trusted = true;
     let request = StartRequest {
         workflow: builtin::find("ralph")?,
         prompt: PROMPT.to_owned(),
@@ -93,6 +96,10 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
     let ended = see_through(&args.output, Look::Steps, || {
         Ok(Run::start_streaming(stage, request, &args.output.modes())?)
     })?;
+    // The script has written what is there now, and nobody else.
+    if let Some(after) = Catalog::open(&workspace, Values::default()).trust() {
+        trust::trust_as_made(after);
+    }
     if !args.output.for_programs() {
         conclude(&workspace, &ended.dir, &ended.outcome);
     }

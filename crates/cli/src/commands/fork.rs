@@ -21,7 +21,7 @@ pub(crate) fn fork(args: &ForkArgs) -> Result<ExitCode, Failure> {
         None => (args.place.as_str(), None),
     };
     let dir = super::find_session(session)?;
-    let flags = if args.trust { SettingsArgs::trusting() } else { SettingsArgs::default() };
+    let flags = SettingsArgs::trusting(args.trust);
     // What is made of it is one of the user's own sessions, about which nobody asks.
     refuse_strangers(&dir, &settings::for_resume(&flags)?, "fork")?;
     let set = args.set.iter().map(|(key, value)| (key.as_str().into(), value.clone())).collect();

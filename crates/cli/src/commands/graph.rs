@@ -16,8 +16,8 @@ use serde::Deserialize as _;
 use crate::args::{Format, GraphArgs};
 use crate::catalog::Catalog;
 use crate::failure::Failure;
-use crate::gate::Leave;
-use crate::{paint, stage};
+use crate::gate::UntrustedCode;
+use crate::{paint, settings, stage};
 
 pub(crate) fn graph(args: &GraphArgs) -> Result<ExitCode, Failure> {
     let Drawn { mut graph, overlay, errors } = drawn(args)?;
@@ -58,8 +58,8 @@ struct Drawn {
 /// What is to be drawn: a workflow first, else a session.
 fn drawn(args: &GraphArgs) -> Result<Drawn, Failure> {
     let text = args.what.as_str();
-    let mut catalog = Catalog::here()?;
-    catalog.set_leave(args.trust, Leave::Ask);
+    let mut catalog = Catalog::here(settings::trust_flag(args.trust))?;
+    catalog.shelf.gate.untrusted = UntrustedCode::Prompt;
     let not_a_workflow = match catalog.load(text) {
         Ok(mut loaded) => {
             // A picture helps to see what is wrong, so errors do not keep it back.

@@ -9,9 +9,10 @@ use atomic_backend::{Backend, BackendError, Place};
 use atomic_runner::{Inherit, Settings};
 
 use super::demo;
+use crate::catalog::{self, Catalog};
 use crate::failure::Failure;
 use crate::settings::{self, PlaceArgs};
-use crate::{catalog, stage};
+use crate::stage;
 
 /// The longest that a program may take to answer, with everything it starts for it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -27,11 +28,12 @@ impl Here {
     /// The backend that would be used here, with what it would take over.
     pub(super) fn with(args: &PlaceArgs) -> Result<Self, Failure> {
         let workspace = catalog::here()?;
-        let given = settings::for_place(args, &workspace)?;
+        let catalog = Catalog::open(&workspace, args.into());
+        let given = catalog.values()?;
         // What the user types is not part of a workflow, and gets what the user has.
         let mut wanted = Settings { inherit: Inherit::All, ..Settings::default() };
         settings::apply(&given, &mut wanted, false);
-        wanted.program.trusted = settings::trusts(&given, &workspace);
+        wanted.program.trusted = catalog.is_trusted();
         // Nothing is played, so any script will do.
         wanted.script.get_or_insert_with(|| PathBuf::from(demo::EMBEDDED));
         let guard = Guard::from_current_exe();

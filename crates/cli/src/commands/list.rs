@@ -3,6 +3,7 @@
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
+use atomic_registry::settings::Values;
 use atomic_registry::{Class, Kind, Named, Names};
 use console::{Alignment, Term, measure_text_width, pad_str, style, truncate_str};
 use serde_json::json;
@@ -19,7 +20,7 @@ const NARROW: usize = 60;
 const WIDEST_NAME: usize = 30;
 
 pub(crate) fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
-    let catalog = Catalog::here()?;
+    let catalog = Catalog::here(Values::default())?;
     let names = catalog.names();
     let mut wanted: Vec<&Named> = names
         .all()

@@ -6,11 +6,13 @@ use std::process::ExitCode;
 
 use atomic_registry::settings::PROJECT_FOLDER;
 use atomic_workflow::descriptor::is_callable;
+use atomic_workflow::typescript::Authored;
 
 use crate::args::{Form, New, NewArgs, NewWorkflowArgs};
 use crate::editor::{self, Done};
 use crate::failure::Failure;
-use crate::shelf::is_workflow;
+use crate::shelf::{self, is_workflow};
+use crate::trust::allow_code;
 use crate::{home, paint};
 
 pub(crate) fn new(args: &NewArgs) -> Result<ExitCode, Failure> {
@@ -29,6 +31,12 @@ fn workflow(args: &NewWorkflowArgs) -> Result<ExitCode, Failure> {
     if !is_callable(name) {
         return Err(Failure::Usage(format!(
             "\"{name}\" cannot be typed as the name of a workflow; use letters, digits, `-` and `_`"
+        )));
+    }
+    if shelf::built_in(name).is_some() && !args.force {
+        return Err(Failure::Usage(format!(
+            "{name}: this workflow is built in, and yours would replace it\n  hint: choose another \
+             name, or pass --force"
         )));
     }
     let folder = place(args.user)?;
@@ -50,9 +58,19 @@ fn workflow(args: &NewWorkflowArgs) -> Result<ExitCode, Failure> {
     for (path, done) in editor::equip(&folder)? {
         paint::line(&format!("{}  {}", done.verb(), path.display()));
     }
+    trust_as_written(&path);
     paint::line(&format!("Look at it with: atomic graph {name}"));
     paint::line(&format!("Run it with: atomic run {name} \"what to do\""));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Trusts the file as it was written: its code is Atomic's own.
+fn trust_as_written(path: &Path) {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    if let Ok(authored) = Authored::read(&path, &shelf::root_of(&path)) {
+        // Without a home folder the first run asks.
+        let _ = allow_code(authored.found(), authored.hash());
+    }
 }
 
 /// The folder `.atomic` it belongs into.

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use atomic_event::{Created, Event};
+use atomic_event::{Created, Event, Report};
 use atomic_registry::settings::{TRUST, Values};
-use atomic_runner::{ResumeOptions, Run, Settings, Show, Stage, StreamMode, Upgrade};
+use atomic_runner::{CHECK_TOOL, ResumeOptions, Run, Settings, Show, Stage, StreamMode, Upgrade};
 use atomic_session::Session;
 use atomic_workflow::builtin::prompt;
 use atomic_workflow::{Source, Workflow};
@@ -14,9 +14,10 @@ use super::run::{see_through, somebody_is_there};
 use crate::args::{OutputArgs, ResumeArgs};
 use crate::catalog::Catalog;
 use crate::failure::{Failure, exit_code};
-use crate::gate::Leave;
+use crate::gate::UntrustedCode;
 use crate::settings::{self, SettingsArgs};
 use crate::show::Look;
+use crate::trust::Asking;
 use crate::{load, stage};
 
 pub(crate) fn resume(args: &ResumeArgs) -> Result<ExitCode, Failure> {
@@ -42,8 +43,8 @@ pub(crate) fn resume_in(
     output: &OutputArgs,
 ) -> Result<ExitCode, Failure> {
     let somebody = somebody_is_there(output);
-    let leave = if somebody { Leave::Ask } else { Leave::None };
-    let prepared = Prepared::new(dir, wanted, flags, (somebody, leave), output.verbose)?;
+    let asking = Asking::if_somebody(somebody);
+    let prepared = Prepared::new(dir, wanted, flags, (somebody, asking), output.verbose)?;
     let look = look_of(&prepared.created);
     let modes = output.modes();
     let ended = see_through(output, look, || prepared.take_up(modes))?;
@@ -65,24 +66,29 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     /// Looks at the session in this folder; nothing is changed yet. `somebody` is whether a person
-    /// can answer questions, and `leave` what to do about code that nobody has trusted.
+    /// can answer the questions of agents, and `asking` who can be asked about trust.
     pub(crate) fn new(
         dir: PathBuf,
         wanted: Wanted,
         flags: &SettingsArgs,
-        (somebody, leave): (bool, Leave),
+        (somebody, asking): (bool, Asking),
         verbose: bool,
     ) -> Result<Self, Failure> {
         let given = settings::for_resume(flags)?;
         let created = atomic_runner::kept(stage::disk(), &dir)?;
-        let mut known = newest_settings(&dir)?;
+        let Kept { settings: mut known, checks } = kept_of(&dir)?;
         refuse_strangers(&dir, &given, "resume")?;
-        known.program.trusted |= settings::trusts(&given, &created.workspace);
-        settings::apply(&given, &mut known, somebody);
-        let mut catalog = Catalog::of(&created.workspace);
+        let mut catalog = Catalog::open(&created.workspace, given.clone());
+        if let Some(trust) = &mut catalog.shelf.gate.trust {
+            trust.continue_session(known.program.trusted, &checks);
+        }
+        catalog.settle_trust(asking)?;
         catalog.introduce(verbose);
-        let is_given = given.switch(&TRUST) == Some(true);
-        catalog.shelf.gate.leave = if is_given { Leave::Given } else { leave };
+        settings::apply(&given, &mut known, somebody);
+        known.program.trusted = catalog.is_trusted();
+        if asking == Asking::Terminal {
+            catalog.shelf.gate.untrusted = UntrustedCode::Prompt;
+        }
         let workflow = if wanted.upgrade {
             let workflow = current(&catalog, &created)?;
             catalog.admit_documents(&workflow)?;
@@ -143,9 +149,16 @@ pub(crate) fn is_one_turn(created: &Created) -> bool {
     created.workflow.as_str() == prompt::NAME && created.origin.source.is_none()
 }
 
-/// The settings the session had last.
-fn newest_settings(dir: &Path) -> Result<Settings, Failure> {
-    let mut newest = Settings::default();
+/// What a session has kept that decides how it goes on.
+struct Kept {
+    /// The settings it had last.
+    settings: Settings,
+    /// The checks it has run.
+    checks: Vec<String>,
+}
+
+fn kept_of(dir: &Path) -> Result<Kept, Failure> {
+    let mut kept = Kept { settings: Settings::default(), checks: vec![] };
     for fact in Session::read_only(stage::disk(), dir)? {
         let event = fact?.event;
         let settings = if let Event::SessionCreated(created) = event {
@@ -153,11 +166,17 @@ fn newest_settings(dir: &Path) -> Result<Settings, Failure> {
         } else if let Event::SessionResumed(resumed) = event {
             resumed.settings
         } else {
+            if let Event::StepReported { report: Report::ToolUsed(tool), .. } = event
+                && tool.tool == CHECK_TOOL
+                && !kept.checks.contains(&tool.summary)
+            {
+                kept.checks.push(tool.summary);
+            }
             continue;
         };
-        newest = serde_json::from_value(settings).unwrap_or(newest);
+        kept.settings = serde_json::from_value(settings).unwrap_or(kept.settings);
     }
-    Ok(newest)
+    Ok(kept)
 }
 
 /// What the session in this folder is about.

@@ -18,8 +18,9 @@ use tokio::sync::mpsc::error::SendTimeoutError;
 use crate::args::{OutputArgs, RunArgs};
 use crate::catalog::Catalog;
 use crate::failure::{Failure, exit_code};
-use crate::gate::Leave;
+use crate::gate::UntrustedCode;
 use crate::show::Look;
+use crate::trust::Asking;
 use crate::{catalog, paint, settings, show, stage};
 
 /// Whether a person can see questions and answer them here.
@@ -29,20 +30,21 @@ pub(crate) fn somebody_is_there(output: &OutputArgs) -> bool {
 
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let workspace = catalog::here()?;
-    let mut catalog = Catalog::of(&workspace);
+    let flags = settings::start_flags(&args.start, &args.settings);
+    let mut catalog = Catalog::open(&workspace, flags);
+    let somebody = somebody_is_there(&args.output);
+    catalog.settle_trust(Asking::if_somebody(somebody))?;
     catalog.introduce(args.output.verbose);
     let mut wanted = Settings::default();
-    let given = settings::for_start(&args.start, &args.settings, &workspace)?;
-    settings::apply(&given, &mut wanted, somebody_is_there(&args.output));
-    let gate = &mut catalog.shelf.gate;
-    gate.leave = match wanted.program.trusted {
-        true => Leave::Given,
-        false if somebody_is_there(&args.output) => Leave::Ask,
-        false => Leave::None,
-    };
+    let given = catalog.values()?;
+    settings::apply(&given, &mut wanted, somebody);
+    wanted.program.trusted = catalog.is_trusted();
+    if somebody {
+        catalog.shelf.gate.untrusted = UntrustedCode::Prompt;
+    }
     let workflow = catalog.workflow(&args.workflow)?;
     catalog.admit_documents(&workflow)?;
-    wanted.program.trusted = settings::trusts(&given, &workspace);
+    catalog.tell_replacements(&workflow, &wanted)?;
     if args.plan {
         return plan(&workflow, &args.prompt, &wanted);
     }

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use atomic_registry::settings::Values;
 use atomic_registry::{Class, Entity, Kind, Named, Names};
 use console::style;
 
@@ -11,7 +12,7 @@ use crate::failure::Failure;
 use crate::paint;
 
 pub(crate) fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
-    let catalog = Catalog::here()?;
+    let catalog = Catalog::here(Values::default())?;
     let names = catalog.names();
     let named = names.get(&args.name).map_err(|unknown| Failure::Usage(unknown.to_string()))?;
     match named.class {

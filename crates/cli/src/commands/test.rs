@@ -22,8 +22,8 @@ use tokio::sync::{mpsc, watch};
 use crate::args::TestArgs;
 use crate::catalog::Catalog;
 use crate::failure::Failure;
-use crate::gate::{Leave, Piece};
-use crate::{catalog, paint, stage};
+use crate::gate::{CodeUnit, UntrustedCode};
+use crate::{catalog, paint, settings, stage};
 
 /// What a script says about the test it is for, under `test`.
 #[derive(Debug, Deserialize)]
@@ -171,8 +171,8 @@ fn tried(
     (runtime, signals): (&Runtime, &Signals),
 ) -> Result<Vec<String>, Failure> {
     let project = catalog::here()?;
-    let mut catalog = Catalog::of(&project);
-    catalog.shelf.gate.leave = if args.trust { Leave::Given } else { Leave::Ask };
+    let mut catalog = Catalog::open(&project, settings::trust_flag(args.trust));
+    catalog.shelf.gate.untrusted = UntrustedCode::Prompt;
     let workflow = catalog.workflow(&file.display().to_string())?;
     let script = args.script.clone().map_or_else(|| script_of(file), Ok)?;
     let script = std::path::absolute(&script).unwrap_or(script);
@@ -183,7 +183,7 @@ fn tried(
         Failure::Failed(lines.join("\n"))
     };
     catalog.admit_documents(&workflow)?;
-    let admitted = catalog.shelf.gate.admit(Piece::plain(&script, &hash_of(&text)));
+    let admitted = catalog.shelf.gate.admit(CodeUnit::plain(&script, &hash_of(&text)));
     admitted.map_err(told)?;
     let plan = plan_in(&script)?;
     let folder = Scratch::new(args.keep, signals)?;

@@ -1,82 +1,100 @@
-//! `atomic trust`: which folders may run what is in them.
+//! `atomic trust`: trust a repository, or take trust back.
 
 use std::path::Path;
 use std::process::ExitCode;
 
+use atomic_registry::project::{Definition, on_one_line};
+use atomic_registry::settings::Values;
 use atomic_workflow::typescript::{Authored, hash_of};
 
 use crate::args::TrustArgs;
+use crate::catalog::Catalog;
 use crate::failure::Failure;
-use crate::trust::Trust;
-use crate::{paint, shelf};
+use crate::trust::{Answer, Decision, TrustStore, allow_code, repository_of};
+use crate::{home, paint, shelf};
 
 pub(crate) fn trust(args: &TrustArgs) -> Result<ExitCode, Failure> {
-    let mut trust = Trust::read();
-    let Some(folder) = &args.folder else {
-        list(&trust);
+    let Some(path) = &args.path else {
+        list();
         return Ok(ExitCode::SUCCESS);
     };
-    let root =
-        folder.canonicalize().ok().filter(|folder| folder.is_dir()).ok_or_else(|| {
-            Failure::Usage(format!("{}: there is no such folder", folder.display()))
-        })?;
+    let real = path.canonicalize().map_err(|_| {
+        Failure::Usage(format!("{}: there is no such file or folder", path.display()))
+    })?;
     if args.withdraw {
-        trust.withdraw(&root)?;
-        paint::line(&format!("Nothing in {} is trusted any more.", root.display()));
+        return withdraw(&real);
+    }
+    if real.is_file() {
+        return trust_file(path);
+    }
+    let catalog = Catalog::open(&real, Values::default());
+    let Some(mut trust) = catalog.shelf.gate.trust else { return Ok(ExitCode::SUCCESS) };
+    trust.remember(Answer::Trust)?;
+    let root = trust.repository.root.display();
+    if trust.definitions.is_empty() {
+        paint::line(&paint::printable(&format!("{root} defines nothing that needs trust yet.")));
         return Ok(ExitCode::SUCCESS);
     }
-    let mut broken = 0;
-    for path in shelf::documents_in(&root) {
-        let Ok(text) = shelf::text_of(&path) else { continue };
-        let inside = path.strip_prefix(&root).unwrap_or(&path);
-        trust.remember_file(&root, inside, &hash_of(&text))?;
-        paint::line(&paint::printable(&format!("trusted  {}", inside.display())));
+    paint::line(&paint::printable(&format!("Trusted {root} as it is now:")));
+    for definition in &trust.definitions {
+        paint::line(&paint::printable(&line(definition)));
     }
-    for path in shelf::code_in(&root) {
-        match Authored::read(&path, &shelf::root_of(&path)) {
-            Ok(authored) => {
-                let inside = authored.found().strip_prefix(&root).unwrap_or(&path);
-                trust.remember_file(&root, inside, authored.hash())?;
-                paint::line(&paint::printable(&format!("trusted  {}", inside.display())));
-            }
-            Err(_) => {
-                broken += 1;
-                let text =
-                    format!("left out  {}: it cannot be read; see atomic check", path.display());
-                paint::line(&paint::printable(&text));
-            }
-        }
-    }
-    trust.remember_folder(&root, args.always)?;
-    paint::line(&paint::printable(&told(&root, args.always)));
-    Ok(if broken == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(ExitCode::SUCCESS)
 }
 
-fn told(root: &Path, always: bool) -> String {
-    let workflows = if always {
-        "its workflows, whatever becomes of them"
+fn line(definition: &Definition) -> String {
+    format!("  {}  {definition}", definition.kind.heading())
+}
+
+/// Trusts the code of one workflow file.
+fn trust_file(path: &Path) -> Result<ExitCode, Failure> {
+    let failed = |why: String| Failure::Failed(format!("{}: {why}", path.display()));
+    let found = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let hash = if shelf::is_code(path) {
+        let authored = Authored::read(&found, &shelf::root_of(&found)).map_err(|faults| {
+            let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            Failure::Failed(lines.join("\n"))
+        })?;
+        authored.hash().to_owned()
     } else {
-        "its workflows as they are now"
+        hash_of(&shelf::text_of(path).map_err(|error| failed(format!("cannot be read: {error}")))?)
     };
-    format!("{} may run: its hooks and MCP servers, {workflows}.", root.display())
+    allow_code(&found, &hash)?;
+    paint::line(&paint::printable(&format!("Trusted {} as it is now.", path.display())));
+    Ok(ExitCode::SUCCESS)
 }
 
-fn list(trust: &Trust) {
-    let folders = trust.folders();
-    if folders.is_empty() {
-        paint::line("Nothing is trusted.");
-    }
-    for (root, standing) in folders {
+fn withdraw(path: &Path) -> Result<ExitCode, Failure> {
+    let inside = if path.is_file() { path.to_owned() } else { path.join("x") };
+    let repository = repository_of(&inside);
+    TrustStore::read().decide(&repository.identity, Decision::Withdrawn)?;
+    let root = repository.identity.display();
+    paint::line(&paint::printable(&format!("Nothing in {root} is trusted any more.")));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list() {
+    let store = TrustStore::read();
+    let mut is_empty = true;
+    for root in store.roots() {
+        let known = store.about(root);
+        if known.trusted.is_empty() && !known.is_trusted {
+            continue;
+        }
+        is_empty = false;
         paint::line(&paint::printable(&root.display().to_string()));
-        if standing.folder {
-            paint::line("  hooks and MCP servers");
+        for id in known.trusted.keys() {
+            paint::line(&paint::printable(&format!("  {}", on_one_line(id))));
         }
-        if standing.always {
-            paint::line("  workflows, whatever becomes of them");
-        }
-        for (file, hash) in standing.files {
-            let short: String = hash.chars().take(12).collect();
-            paint::line(&paint::printable(&format!("  {}  {short}", file.display())));
+    }
+    if is_empty {
+        paint::line("No repository is trusted.");
+    }
+    if let Some(folder) = home::folder() {
+        let files = crate::settings::files(&folder);
+        let values = crate::settings::users_own(&files);
+        for folder in values.list(&atomic_registry::settings::TRUSTED_FOLDERS).unwrap_or_default() {
+            paint::line(&paint::printable(&format!("{folder}  (trusted_folders)")));
         }
     }
 }

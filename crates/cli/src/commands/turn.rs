@@ -14,12 +14,16 @@ use crate::args::TurnArgs;
 use crate::catalog::{self, Catalog};
 use crate::failure::{Failure, exit_code};
 use crate::show::Look;
+use crate::trust::Asking;
 use crate::{settings, stage};
 
 pub(crate) fn turn(args: &TurnArgs) -> Result<ExitCode, Failure> {
     let prompt = text(args)?;
     let workspace = catalog::here()?;
-    let catalog = Catalog::of(&workspace);
+    let flags = settings::start_flags(&args.start, &args.settings);
+    let mut catalog = Catalog::open(&workspace, flags);
+    let somebody = somebody_is_there(&args.output);
+    catalog.settle_trust(Asking::if_somebody(somebody))?;
     catalog.introduce(args.output.verbose);
     if let Some(name) = &args.agent {
         let found = catalog.registry.get(Kind::Agent, name);
@@ -27,9 +31,9 @@ pub(crate) fn turn(args: &TurnArgs) -> Result<ExitCode, Failure> {
     }
     // What the user types is not part of a workflow, and gets what the user has.
     let mut wanted = Settings { inherit: Inherit::All, ..Settings::default() };
-    let given = settings::for_start(&args.start, &args.settings, &workspace)?;
-    settings::apply(&given, &mut wanted, somebody_is_there(&args.output));
-    wanted.program.trusted = settings::trusts(&given, &workspace);
+    let given = catalog.values()?;
+    settings::apply(&given, &mut wanted, somebody);
+    wanted.program.trusted = catalog.is_trusted();
     if args.no_session && wanted.on_question == OnQuestion::Pause {
         // There will be nothing to come back to.
         wanted.on_question = OnQuestion::Fail;

@@ -12,7 +12,7 @@ use crate::env::{Ran, TestEnv, ran};
 /// `atomic` with nothing on its path but what is in the test's own folder `bin`.
 fn bare(env: &TestEnv, args: &[&str]) -> Command {
     let mut command = env.atomic(args);
-    command.env("PATH", env.outside("bin")).env("ATOMIC_SANDBOX", "true");
+    command.env("PATH", env.outside("bin")).env("ATOMIC_ALLOW_ROOT", "true");
     command
 }
 
@@ -125,13 +125,16 @@ fn a_command_that_speaks_acp_can_be_chosen() {
     let set = |place: &str| ran(bare(&env, &["config", "set", place, "backend", "acp:nowhere x"]));
     let refused = set("--project");
     assert_eq!(refused.code, Some(2), "{refused:?}");
-    assert!(refused.stderr.contains("could name any program"), "{refused:?}");
+    assert!(refused.stderr.contains("cannot be set by a project"), "{refused:?}");
     fs::create_dir_all(env.work().join(".atomic")).unwrap();
     let settings = env.work().join(".atomic/settings.json");
     fs::write(&settings, r#"{ "backend": "acp:nowhere --acp" }"#).unwrap();
     let ignored = ran(bare(&env, &["models"]));
     assert!(ignored.stderr.contains("no agent program is installed"), "{ignored:?}");
-    assert!(ignored.stderr.contains("no project says what program to run"), "{ignored:?}");
+    assert!(
+        ignored.stderr.contains("`backend` is not used: a project cannot set it"),
+        "{ignored:?}"
+    );
     fs::remove_file(settings).unwrap();
     assert_eq!(set("--user").code, Some(0));
     let users = ran(bare(&env, &["models"]));

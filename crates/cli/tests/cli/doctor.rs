@@ -23,7 +23,7 @@ fn program(folder: &Path, name: &str, lines: &str) -> PathBuf {
 fn doctor(env: &TestEnv, more: &[&str]) -> Command {
     let mut command = env.atomic(["doctor"].iter().chain(more));
     // What is said to root is not said to everybody.
-    command.env("PATH", env.outside("bin")).env("ATOMIC_SANDBOX", "true");
+    command.env("PATH", env.outside("bin")).env("ATOMIC_ALLOW_ROOT", "true");
     command
 }
 
@@ -363,6 +363,8 @@ fn the_program_that_would_be_used_is_told_with_the_reason() {
     let first = "  ok: claude would be used: the first that is installed".to_owned();
     assert_eq!(backend(&env), (Some(0), first));
     write(&env, ".atomic/settings.json", "{ \"backend\": \"claude\" }");
+    assert_eq!(backend(&env).1, "  ok: claude would be used: the first that is installed");
+    trust_everything(&env);
     let chosen = "  ok: claude would be used: project ROOT/work/.atomic/settings.json:1".to_owned();
     assert_eq!(backend(&env), (Some(0), chosen));
     fs::remove_file(env.outside("bin/claude")).unwrap();
@@ -370,9 +372,15 @@ fn the_program_that_would_be_used_is_told_with_the_reason() {
     assert_eq!(code, Some(1), "{said}");
     assert!(said.starts_with("  problem: claude is to be used (project "), "{said}");
     assert!(said.contains("and not installed\n    help: install it: npm install -g"), "{said}");
+    // A project never says what is run, trusted or not.
     write(&env, ".atomic/settings.json", "{ \"script\": \"turns.toml\" }");
-    let script = "  ok: script would be used: project ROOT/work/.atomic/settings.json:1".to_owned();
-    assert_eq!(backend(&env), (Some(0), script));
+    assert!(!backend(&env).1.contains("script"), "{:?}", backend(&env));
+}
+
+/// The user trusts every repository.
+fn trust_everything(env: &TestEnv) {
+    fs::create_dir_all(env.outside("home/.atomic")).unwrap();
+    fs::write(env.outside("home/.atomic/settings.json"), "{\"trust\": true}").unwrap();
 }
 
 #[test]
@@ -405,18 +413,18 @@ fn a_program_that_is_too_old_is_told_with_what_is_needed() {
 #[test]
 fn servers_of_a_project_are_told_until_it_is_trusted() {
     let env = with("echo 2.1.325");
-    let note = "note: .mcp.json: its MCP servers are not started, the project is not trusted";
+    let note = "note: MCP servers: a: x  (.mcp.json), not used";
     let told = |settings: &str| {
         fs::create_dir_all(env.outside("home/.atomic")).unwrap();
         fs::write(env.outside("home/.atomic/settings.json"), settings).unwrap();
         let ran = ran(doctor(&env, &[]));
         assert_eq!(ran.code, Some(0), "{ran:?}");
-        lines_about(&ran.stdout, ".mcp.json: ").contains(&note)
+        lines_about(&ran.stdout, ".mcp.json").contains(&note)
     };
     assert!(!told("{}"), "there is none");
     write(&env, ".mcp.json", "{}");
     assert!(!told("{}"), "there is none in it");
-    write(&env, ".mcp.json", "{ \"mcpServers\": { \"a\": { \"command\": \"a\" } } }");
+    write(&env, ".mcp.json", "{ \"mcpServers\": { \"a\": { \"command\": \"x\" } } }");
     assert!(told("{}"));
     assert!(!told("{ \"trust\": true }"));
 }
@@ -425,10 +433,10 @@ fn servers_of_a_project_are_told_until_it_is_trusted() {
 fn root_is_told_that_it_has_to_say_more() {
     let env = with("echo 2.1.325");
     let mut command = doctor(&env, &[]);
-    command.env_remove("ATOMIC_SANDBOX");
+    command.env_remove("ATOMIC_ALLOW_ROOT");
     let ran = ran(command);
     let user = Command::new("id").arg("-u").output().unwrap();
     let is_root = user.stdout == b"0\n";
-    let is_told = ran.stdout.contains("warning: claude does not work unasked for root");
+    let is_told = ran.stdout.contains("warning: claude refuses to skip permission prompts as root");
     assert_eq!((ran.code, is_told), (Some(0), is_root), "{}", ran.stdout);
 }

@@ -30,7 +30,23 @@ fn removing_what_a_check_is_found_by_does_not_remove_the_check() {
     let scene = Scene::of(&[("#1", &[])])
         .turn(worker("Task ").does([run("rm -f Makefile"), done("all green")]))
         .turn(reviewer().does([review(&[])]));
-    let ran = env.ralph(&scene.toml(), &[]);
+    let ran = env.ralph(&scene.toml(), &["--trust"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(env.tasks().contains(&"#1 failed".to_owned()), "{:?}", env.tasks());
+}
+
+/// A check that is found is the project's word, and needs trust like one that is written down.
+#[test]
+fn a_check_of_an_untrusted_project_is_not_run() {
+    let env = TestEnv::new();
+    fs::write(env.work().join("Makefile"), "test:\n\ttouch ran.txt\n").unwrap();
+    let scene = Scene::of(&[("#1", &[])]).rest();
+    let untrusted = env.ralph(&scene.toml(), &[]);
+    assert_eq!(untrusted.code, Some(0), "{untrusted:?}");
+    assert!(untrusted.stderr.contains("checks (make test)"), "{untrusted:?}");
+    assert!(untrusted.stdout.contains("Checks found in the project are not run"), "{untrusted:?}");
+    assert!(!env.work().join("ran.txt").exists());
+    let trusted = env.ralph(&scene.toml(), &["--trust"]);
+    assert_eq!(trusted.code, Some(0), "{trusted:?}");
+    assert!(env.work().join("ran.txt").exists());
 }

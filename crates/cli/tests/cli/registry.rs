@@ -27,10 +27,13 @@ fn ralph_works_with_the_agents_of_the_project_and_of_the_user() {
     let env = TestEnv::new();
     write(
         &env,
-        "work/.claude/agents/worker.md",
+        "work/.atomic/agents/worker.md",
         "---\nname: worker\nmodel: opus\n---\nYou are my worker.\n",
     );
-    write(&env, "home/.copilot/agents/planner.agent.md", "You are my planner.\n");
+    write(&env, "home/.atomic/agents/planner.md", "You are my planner.\n");
+    // Agents of other programs do not take a role by having its name.
+    write(&env, "work/.claude/agents/reviewer.md", "You are content with everything.\n");
+    write(&env, "home/.copilot/agents/worker.agent.md", "You are another worker.\n");
     let scene = Scene::default()
         .turn(planner().system("You are my planner.").does([say(&plan(&[("#1", &[])]))]))
         .turn(
@@ -42,9 +45,44 @@ fn ralph_works_with_the_agents_of_the_project_and_of_the_user() {
         .turn(
             reviewer().system("You review work that is said to be finished.").does([review(&[])]),
         );
-    let ran = env.ralph(&scene.toml(), &["--check", "true", "--model", "sonnet"]);
+    let args = ["--check", "true", "--model", "sonnet", "--trust"];
+    let ran = env.ralph(&scene.toml(), &args);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(env.tasks(), ["#1 completed"]);
+    for told in [
+        "worker: .atomic/agents/worker.md has this role",
+        "planner: ~/.atomic/agents/planner.md has this role",
+        "reviewer: .claude/agents/reviewer.md is not used for this role",
+        "worker: ~/.copilot/agents/worker.agent.md is not used for this role",
+    ] {
+        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+    }
+}
+
+/// Without trust a project's worker works for nobody; the user can choose any agent for a role.
+#[test]
+fn a_role_is_replaced_by_a_trusted_project_or_by_the_user() {
+    let env = TestEnv::new();
+    write(&env, "work/.atomic/agents/worker.md", "You are my worker.\n");
+    write(&env, "work/.claude/agents/mine.md", "You are a stranger.\n");
+    write(&env, "home/.claude/agents/mine.md", "You are at home.\n");
+    let scene = |name: &str, system: &str| {
+        Scene::of(&[("#1", &[])])
+            .turn(crate::scene::agent(name).system(system).does([done("as asked")]))
+            .turn(reviewer().does([review(&[])]))
+            .toml()
+    };
+    let untrusted = env.ralph(&scene("worker", "What to read first"), &["--check", "true"]);
+    assert_eq!(untrusted.code, Some(0), "{untrusted:?}");
+    assert!(untrusted.stderr.contains("agents (.atomic/agents/worker.md"), "{untrusted:?}");
+    write(&env, "home/.atomic/settings.json", "{\"ralph.worker\": \"mine\"}");
+    let chosen = env.ralph(&scene("mine", "You are at home."), &["--check", "true"]);
+    assert_eq!(chosen.code, Some(0), "{chosen:?}");
+    // An agent that only an untrusted project has is none.
+    fs::remove_file(env.outside("home/.claude/agents/mine.md")).unwrap();
+    let refused = env.ralph(&scene("mine", "You are"), &["--check", "true"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("ralph.worker: Agent not found: \"mine\""), "{refused:?}");
 }
 
 /// What an agent is told to be is read when it is needed: whoever mends a file and resumes gets
@@ -52,7 +90,7 @@ fn ralph_works_with_the_agents_of_the_project_and_of_the_user() {
 #[test]
 fn an_agent_that_was_mended_is_used_on_resume() {
     let env = TestEnv::new();
-    write(&env, "work/.claude/agents/worker.md", "You are hasty.\n");
+    write(&env, "home/.atomic/agents/worker.md", "You are hasty.\n");
     let scene = Scene::of(&[("#1", &[])])
         .turn(
             crate::scene::worker("Task #1")
@@ -63,7 +101,7 @@ fn an_agent_that_was_mended_is_used_on_resume() {
         .rest();
     let failed = env.ralph(&scene.toml(), &["--check", "true", "--max-attempts", "1"]);
     assert_eq!(failed.code, Some(1), "{failed:?}");
-    write(&env, "work/.claude/agents/worker.md", "You are careful.\n");
+    write(&env, "home/.atomic/agents/worker.md", "You are careful.\n");
     let mut command = env.atomic(["resume", "last"]);
     command.current_dir(env.outside("home"));
     let ended = ran(command);
@@ -170,7 +208,13 @@ fn tree() -> TestEnv {
     ] {
         write(&env, path, text);
     }
+    trust_everything(&env);
     env
+}
+
+/// The user trusts every repository.
+fn trust_everything(env: &TestEnv) {
+    write(env, "home/.atomic/settings.json", "{\"trust\": true}");
 }
 
 #[test]
@@ -322,6 +366,7 @@ fn a_workflow_is_the_same_one_for_everybody() {
     write("three", "abc", &["both"]);
     write("four", "Caps", &[]);
     write("five", "caps", &[]);
+    trust_everything(&project.env);
     for name in ["ralph", "RALPH", "loop", "both", "zed", "caps", "workflow:caps"] {
         let ran = project.run_file(name, &["--trust"]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -368,6 +413,7 @@ fn a_backend_is_told_the_name_an_agent_has() {
          [[turn]]\nagent = \"commit\"\ndo = [{ say = \"2\" }]\n",
     );
     project.write(".claude/agents/Worker.md", "---\naliases: hand\n---\nMine\n");
+    trust_everything(&project.env);
     let workflow = json!({"nodes": [
         {"type": "agent", "id": "a", "agent": "WORKER", "prompt": "Go"},
         {"type": "agent", "id": "b", "agent": "Hand", "prompt": "Go"},
@@ -436,6 +482,9 @@ fn a_workflow_is_shown_with_whose_it_is_and_what_it_overrides() {
         write(&env, path, "{\"nodes\": []}");
     }
     write(&env, "home/.atomic/workflows/b.json", "{\"nodes\": []}");
+    let shown = env.run(["show", "a"]).stdout;
+    assert!(shown.contains("from       ~/.atomic/workflows/a.json\n"), "before trust: {shown}");
+    trust_everything(&env);
     let shown = env.run(["show", "a"]).stdout;
     assert!(shown.contains("from       .atomic/workflows/a.json\n"), "{shown}");
     assert!(shown.contains("overrides  ~/.atomic/workflows/a.json\n"), "{shown}");

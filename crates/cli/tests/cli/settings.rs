@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use atomic_registry::settings::{Preset, SETTINGS, template};
+use atomic_registry::settings::{Class, Preset, SETTINGS, template};
 use serde_json::{Value, json};
 
 use crate::env::{Ran, TestEnv, ran};
@@ -71,13 +71,24 @@ fn the_folder_of_the_user_can_be_another() {
 }
 
 #[test]
-fn a_projects_file_counts_more_than_the_users() {
+fn a_project_can_lower_a_limit_of_the_user_and_not_raise_it() {
     let env = TestEnv::new();
-    write(&env, USER, "{\"workers\": 2}");
-    write(&env, PROJECT, "{\"workers\": 3}");
-    assert_eq!(line_about(&env, "workers", &[]), "workers 3 project /work/.atomic/settings.json:1");
+    write(&env, USER, "{\"workers\": 3}");
+    write(&env, PROJECT, "{\"workers\": 2}");
+    assert_eq!(line_about(&env, "workers", &[]), "workers 2 project /work/.atomic/settings.json:1");
     assert_eq!(env.ralph(&one_task().toml(), &[]).code, Some(0));
-    assert_eq!(settings_of(&env)["workers"], 3);
+    assert_eq!(settings_of(&env)["workers"], 2);
+    for (user, own) in [("{\"max_cost\": 1}", "{\"max_cost\": 50}"), ("{}", "{\"workers\": 9}")] {
+        let env = TestEnv::new();
+        write(&env, USER, user);
+        write(&env, PROJECT, own);
+        let ended = env.ralph(&one_task().toml(), &["--trust"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(ended.stderr.contains("is not used: a project can only be stricter"), "{ended:?}");
+        let settings = settings_of(&env);
+        let (cost, workers) = (settings["maxCostUsd"].as_f64(), settings["workers"].as_u64());
+        assert!(cost != Some(50.0) && workers == Some(4), "{settings}");
+    }
 }
 
 #[test]
@@ -119,20 +130,26 @@ fn every_setting_arrives_from_a_file_a_variable_and_a_flag() {
             let script = env.script(&scene);
             let mut command = env.atomic(["run", "ralph", "Build it"]);
             let (mut project, mut user) = (serde_json::Map::new(), serde_json::Map::new());
-            for setting in SETTINGS {
+            for setting in SETTINGS.iter().filter(|setting| setting.flag.is_some()) {
+                // A project's limits count when they are lower than those that are built in.
                 let example = match setting.key {
                     "backend" => "script",
                     "script" => script.to_str().unwrap(),
                     "check" => "true",
-                    "inherit" => "all",
+                    "inherit" => "none",
+                    "workers" | "max_attempts" | "max_review_rounds" => "2",
+                    "max_iterations" => "50",
+                    "turn_timeout" => "10m",
+                    "on_question" => "fail",
                     _ => setting.example,
                 };
                 let json = setting.parse(example).unwrap().to_json();
-                let file = if setting.users_word { &mut user } else { &mut project };
+                let is_users = setting.class == Class::User || setting.key == "backend";
+                let file = if is_users { &mut user } else { &mut project };
                 match layer {
                     "file" => drop(file.insert(setting.key.to_owned(), json)),
                     "variable" => drop(command.env(setting.variable, example)),
-                    _ => drop(command.arg(format!("--{}={example}", setting.flag))),
+                    _ => drop(command.arg(format!("--{}={example}", setting.flag.unwrap()))),
                 }
             }
             write(&env, PROJECT, &Value::Object(project).to_string());
@@ -159,7 +176,7 @@ fn what_is_said_to_be_built_in_is() {
     let mut flags = vec![];
     for setting in SETTINGS.iter().filter(|setting| setting.key != "backend") {
         if let Preset::Value(text) = setting.preset {
-            flags.push(format!("--{}={text}", setting.flag));
+            flags.push(format!("--{}={text}", setting.flag.unwrap()));
         }
     }
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
@@ -198,7 +215,7 @@ fn a_wrong_value_is_refused_wherever_it_stands() {
         let ended = with(&env, &run, &[(setting.variable, typed)]);
         assert_eq!(ended.code, Some(2), "{ended:?}");
         all += &told(&env, &ended);
-        let flag = format!("--{}={typed}", setting.flag);
+        let flag = format!("--{}={typed}", setting.flag.unwrap());
         let ended = env.run(run.iter().copied().chain([flag.as_str()]));
         assert_eq!(ended.code, Some(2), "{ended:?}");
         all += &told(&env, &ended).replace("\nFor more information, try '--help'.\n", "");
@@ -302,6 +319,7 @@ fn the_list_shows_every_setting_and_where_it_comes_from() {
         PROJECT,
         "{\n  \"maxCost\": 2.50,\n  \"check\": [\"true\", \"echo \\\"a b\\\"\"]\n}\n",
     );
+    assert_eq!(env.run(["trust", "."]).code, Some(0));
     let variables = [("ATOMIC_WORKERS", "6"), ("ATOMIC_TIMEOUT", "90m")];
     let listed = with(&env, &["config", "list"], &variables);
     insta::assert_snapshot!("config_list", told(&env, &listed));
@@ -327,6 +345,7 @@ fn the_list_shows_every_setting_and_where_it_comes_from() {
 fn a_value_is_printed_alone_for_scripts() {
     let env = TestEnv::new();
     write(&env, PROJECT, "{\"check\": [\"true\", \"echo a\"], \"maxCost\": 2.50}");
+    assert_eq!(env.run(["trust", "."]).code, Some(0));
     for (key, printed) in [
         ("max_cost", "2.5\n"),
         ("maxCost", "2.5\n"),
@@ -378,7 +397,7 @@ fn what_is_set_can_be_read_and_removed_again() {
 #[test]
 fn several_processes_can_set_something_at_once() {
     let env = TestEnv::new();
-    let of_project = || SETTINGS.iter().filter(|setting| !setting.users_word);
+    let of_project = || SETTINGS.iter().filter(|setting| setting.class != Class::User);
     let children: Vec<_> = of_project()
         .map(|setting| {
             let mut command = env.atomic(["config", "set", setting.key, setting.example]);
@@ -390,20 +409,28 @@ fn several_processes_can_set_something_at_once() {
     }
     let listed = env.run(["config", "list", "--json"]);
     let rows: Vec<Value> = serde_json::from_str(&listed.stdout).unwrap();
-    let set = rows.iter().filter(|row| row["origin"] == "project").count();
-    assert_eq!(set, of_project().count(), "{}", listed.stdout);
+    let text = fs::read_to_string(env.outside(PROJECT)).unwrap();
+    for setting in of_project() {
+        assert!(text.contains(&format!("\"{}\":", setting.key)), "{}: {text}", setting.key);
+    }
+    // Whatever the user sets counts without another question, as far as a project has a say.
+    for key in ["model", "check", "backend"] {
+        let row = rows.iter().find(|row| row["key"] == key).unwrap();
+        assert_eq!(row["origin"], "project", "{}", listed.stdout);
+    }
     let left = fs::read_dir(env.work().join(".atomic")).unwrap().count();
     assert_eq!(left, 1, "nothing is left beside the file");
 }
 
 /// What a project says about itself does not count, and cannot be said there by mistake.
 #[test]
-fn no_project_vouches_for_itself() {
+fn a_project_cannot_trust_itself() {
     let env = TestEnv::new();
+    fs::write(env.work().join("CLAUDE.md"), "x").unwrap();
     write(&env, PROJECT, "{ \"trust\": true, \"inherit\": \"all\" }");
     let ended = env.ralph(&one_task().toml(), &[]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stderr.contains("`trust` is not taken from here"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("`trust` is not used"), "{}", ended.stderr);
     assert_eq!(settings_of(&env)["trusted"], false);
     let refused = env.run(["config", "set", "trust", "true"]);
     assert_eq!(refused.code, Some(2));

@@ -165,7 +165,8 @@ fn what_is_taken_over_changes_only_when_somebody_says_so() {
         (&["--inherit", "all"], "all"),
         (&[], "all"),
         (&["--trust=false"], "none"),
-        (&["--inherit", "all"], "none"),
+        // Trust is decided each time: this was said for that time only.
+        (&["--inherit", "all"], "all"),
         (&["--trust"], "all"),
     ];
     for (args, expected) in table {

@@ -230,7 +230,13 @@ fn a_local_ralph_replaces_the_built_in_one() {
         assert_eq!(last_values(&ended)["mine"], true);
     }
     let shown = atomic(&project, &["list", "workflows"]);
+    assert!(!shown.stdout.contains("Not the one you know"), "without trust: {shown:?}");
+    assert_eq!(atomic(&project, &["trust", "."]).code, Some(0));
+    let shown = atomic(&project, &["list", "workflows"]);
     assert!(shown.stdout.contains("Not the one you know"), "{shown:?}");
+    let ended = run(&project, "ralph", &[]);
+    let told = "ralph: .atomic/workflows/ralph.ts replaces the built-in workflow";
+    assert!(ended.stderr.contains(told), "{ended:?}");
 }
 
 #[test]

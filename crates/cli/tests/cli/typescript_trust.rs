@@ -65,8 +65,9 @@ fn nobody_there_means_no() {
     let refused = run(&project, "telltale", &[]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
     insta::assert_snapshot!(project.filtered(&refused.stderr), @r"
-    error: .atomic/workflows/telltale.ts:1:1: ATM720 error at the file: nobody has said that its code may be run
-      help: read it, then run `atomic trust WORK`, or use --trust for this once
+    warning: not used, because this repository is not trusted: workflows (.atomic/workflows/telltale.ts) (to use them: atomic trust .)
+    error: .atomic/workflows/telltale.ts:1:1: ATM720 error at the file: the workflow is not trusted yet
+      help: read it, then run: atomic trust WORK; or pass --trust this once
     ");
     assert!(!has_run(&project));
     let ended = run(&project, "tt", &["--trust"]);
@@ -85,32 +86,32 @@ fn what_was_trusted_is_asked_about_again_when_it_has_changed() {
     // An import is code, too.
     project.write(".atomic/workflows/lib/word.ts", "export const word = \"two\";\n");
     let refused = run(&project, "telltale", &[]);
-    assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("has changed since it was trusted"), "{refused:?}");
-    // The same code as before is still trusted.
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("definitions have changed since you trusted"), "{refused:?}");
+    assert!(refused.stderr.contains("changed  telltale.ts"), "{refused:?}");
+    assert_eq!(run(&project, "telltale", &["--no-trust"]).code, Some(1));
+    // The code is as it was when it was trusted.
     project.write(".atomic/workflows/lib/word.ts", "export const word = \"one\";\n");
     assert_eq!(run(&project, "telltale", &[]).code, Some(0));
     assert_eq!(atomic(&project, &["trust", ".", "--withdraw"]).code, Some(0));
     assert_eq!(run(&project, "telltale", &[]).code, Some(1));
-    assert_eq!(atomic(&project, &["trust", ".", "--always"]).code, Some(0));
-    project.write(".atomic/workflows/lib/word.ts", "export const word = \"three\";\n");
-    assert_eq!(run(&project, "telltale", &[]).code, Some(0));
+    assert_eq!(atomic(&project, &["trust", "."]).code, Some(0));
     let listed = atomic(&project, &["trust", "--list"]);
-    assert!(listed.stdout.contains("whatever becomes of them"), "{listed:?}");
+    assert!(listed.stdout.contains("workflow .atomic/workflows/telltale.ts"), "{listed:?}");
 }
 
 #[test]
 fn a_person_is_asked_once() {
     let project = cloned();
     let command = project.command("telltale", &[]);
-    let refused = typing(&command, &[("1, 2 or 3: ", "3\n", &|| ())]);
-    assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(!has_run(&project));
+    let once = typing(&command, &[("1, 2 or 3: ", "2\n", &|| ())]);
+    assert_eq!(once.code, Some(0), "{once:?}");
+    fs::remove_file(project.env.work().join("ran.txt")).unwrap();
     let ended = typing(&command, &[("1, 2 or 3: ", "x\n1\n", &|| ())]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(has_run(&project));
     let asked = &ended.stdout;
-    for sign in ["telltale.ts", "https://example.org/a.git", "Says so when it is run"] {
+    for sign in ["telltale.ts", "https://example.org/a.git"] {
         assert!(asked.contains(sign), "{sign}: {asked}");
     }
     assert!(!asked.contains("secret"), "{asked}");
@@ -118,6 +119,23 @@ fn a_person_is_asked_once() {
     let again = typing(&command, &[]);
     assert_eq!(again.code, Some(0), "{again:?}");
     assert!(!again.stdout.contains("1, 2 or 3"), "{again:?}");
+}
+
+#[test]
+fn who_goes_on_without_is_asked_again_when_a_definition_changes() {
+    let project = cloned();
+    let command = project.command("telltale", &[]);
+    let refused = typing(&command, &[("1, 2 or 3: ", "3\n", &|| ())]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    // Not again, neither about the repository nor about the workflow.
+    let refused = typing(&command, &[]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(!refused.stdout.contains("1, 2 or 3"), "{refused:?}");
+    assert!(!has_run(&project));
+    project.write(".atomic/workflows/lib/word.ts", "export const word = \"two\";\n");
+    let ended = typing(&command, &[("1, 2 or 3: ", "1\n", &|| ())]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(has_run(&project));
 }
 
 #[test]
@@ -273,23 +291,24 @@ fn commands_in_documents_are_asked_about_too() {
     let project = Project::new();
     let text = |word: &str| {
         format!(
-            r#"{{"name": "ralph", "nodes": [{{"type": "tool", "id": "a", "command": "echo {word} > ran.txt"}}]}}"#
+            r#"{{"name": "mine", "nodes": [{{"type": "tool", "id": "a", "command": "echo {word} > ran.txt"}}]}}"#
         )
     };
-    project.write(".atomic/workflows/ralph.json", &text("one"));
-    let refused = run(&project, "ralph", &[]);
+    project.write(".atomic/workflows/mine.json", &text("one"));
+    let refused = run(&project, "mine", &[]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("ATM720"), "{refused:?}");
     assert!(!has_run(&project));
     // To look at it is harmless.
-    assert_eq!(atomic(&project, &["check", "ralph"]).code, Some(0));
-    assert_eq!(atomic(&project, &["graph", "ralph"]).code, Some(0));
+    assert_eq!(atomic(&project, &["check", "mine"]).code, Some(0));
+    assert_eq!(atomic(&project, &["graph", "mine"]).code, Some(0));
     assert_eq!(atomic(&project, &["trust", "."]).code, Some(0));
-    assert_eq!(run(&project, "ralph", &[]).code, Some(0));
-    project.write(".atomic/workflows/ralph.json", &text("two"));
-    assert_eq!(run(&project, "ralph", &[]).code, Some(1));
+    assert_eq!(run(&project, "mine", &[]).code, Some(0));
+    project.write(".atomic/workflows/mine.json", &text("two"));
+    assert_eq!(run(&project, "mine", &[]).code, Some(2));
     assert_eq!(project.read("ran.txt"), "one\n");
     // A file that is named by its path was meant.
+    assert_eq!(atomic(&project, &["trust", "."]).code, Some(0));
     project.write("own.json", &text("own"));
     assert_eq!(run(&project, "own.json", &[]).code, Some(0));
 }

@@ -156,15 +156,6 @@ pub(super) fn read(path: &Path, scope: Scope) -> Reading {
         }
         let (start, end) = (property.value.start(), property.value.end());
         match setting.parse_json(&property.value, text.get(start..end).unwrap_or_default()) {
-            Ok(value) if setting.is_users_word(&value) && scope == Scope::Project => {
-                let message = if setting.users_word {
-                    format!("`{name}` is not taken from here: no project vouches for itself")
-                } else {
-                    format!("`{name}` is not taken from here: no project says what program to run")
-                };
-                let remedy = format!("remove it, and run `atomic config set --user {name} …`");
-                warnings.add(|| Problem::new(at(property.start()), message, remedy));
-            }
             Ok(value) => {
                 let (line, _) = line_and_column(text, property.start());
                 let origin = Origin::File { scope, path: path.to_owned(), line };
@@ -211,6 +202,10 @@ impl Told {
 }
 
 fn unknown(place: Place, name: &str) -> Problem {
+    if let Some(instead) = table::renamed(name) {
+        let message = format!("`{name}` is now `{instead}`, so it does nothing");
+        return Problem::new(place, message, format!("write `{instead}`"));
+    }
     let near = table::nearest_key(name);
     let near = near.map_or_else(String::new, |near| format!(" (did you mean `{near}`?)"));
     let message = format!("there is no setting `{name}`{near}, so it does nothing");

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::problem::Problem;
-use super::table::{Preset, SETTINGS, Setting};
+use super::problem::{Place, Problem};
+use super::table::{Class, Preset, SETTINGS, Setting};
 use super::value::Value;
 
 /// Whose file it is.
@@ -46,6 +46,22 @@ impl Origin {
             Self::File { scope: Scope::Project, .. } => "project",
             Self::Variable(_) => "variable",
             Self::Flag(_) => "flag",
+        }
+    }
+
+    /// The file a value stands in.
+    pub fn path(&self) -> Option<&Path> {
+        if let Self::File { path, .. } = self { Some(path) } else { None }
+    }
+
+    /// The place of a problem with a value of this origin.
+    fn in_file(&self) -> Place {
+        match self {
+            Self::File { path, line, .. } => {
+                Place::File { path: path.clone(), at: Some((*line, 1)) }
+            }
+            Self::BuiltIn => Place::Variable(String::new()),
+            Self::Variable(name) | Self::Flag(name) => Place::Variable((*name).to_owned()),
         }
     }
 
@@ -115,6 +131,11 @@ impl Values {
         self
     }
 
+    /// Every value with its setting, in the order of the table.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static Setting, &Sourced)> {
+        SETTINGS.iter().filter_map(|setting| Some((*setting, self.get(setting)?)))
+    }
+
     /// A text, a path or a choice.
     pub fn text(&self, setting: &Setting) -> Option<&str> {
         if let Value::Text(text) = &self.get(setting)?.value { Some(text) } else { None }
@@ -166,6 +187,8 @@ pub struct Reading {
     pub problems: Vec<Problem>,
     /// What is odd and does no harm.
     pub warnings: Vec<Problem>,
+    /// What a project's file sets and what counts only when the user trusts the repository.
+    pub withheld: Values,
 }
 
 impl Reading {
@@ -175,6 +198,58 @@ impl Reading {
         // Told from the bottom up, in the order in which the layers are explained.
         self.problems.splice(0..0, below.problems);
         self.warnings.splice(0..0, below.warnings);
+        self.withheld = self.withheld.over(below.withheld);
         self
     }
+
+    /// This reading of a project's file without the values that do not count there: those that
+    /// are not stricter than the user's and, unless the repository is trusted, those that need
+    /// trust.
+    pub(super) fn of_project(mut self, user: &Values, trusted: bool) -> Self {
+        for setting in SETTINGS.iter().copied() {
+            let Some(found) = self.values.get(setting).cloned() else { continue };
+            match setting.class_of(&found.value) {
+                Class::Free => continue,
+                Class::Trusted if trusted => continue,
+                Class::Trusted => self.withheld.insert(setting, found),
+                Class::Stricter { .. } => {
+                    let than = user.get(setting);
+                    if setting.is_stricter(&found.value, than.map(|than| &than.value)) {
+                        continue;
+                    }
+                    let is_same = than.is_some_and(|than| than.value == found.value);
+                    self.warnings.extend((!is_same).then(|| looser(setting, &found, than)));
+                }
+                Class::User => self.warnings.push(users_own(setting, &found)),
+            }
+            self.values.0.remove(setting.key);
+        }
+        self
+    }
+}
+
+/// The problem that a project's file sets what only the user sets.
+fn users_own(setting: &Setting, found: &Sourced) -> Problem {
+    let Setting { key, .. } = setting;
+    let message = format!("`{key}` is not used: a project cannot set it");
+    let remedy = format!("remove it, or set it for yourself: atomic config set --user {key} …");
+    Problem::new(found.origin.in_file(), message, remedy)
+}
+
+/// The problem that a project's file sets a limit that is not lower than the user's.
+fn looser(setting: &Setting, found: &Sourced, than: Option<&Sourced>) -> Problem {
+    let Setting { key, .. } = setting;
+    let of_user = than.filter(|than| than.origin != Origin::BuiltIn);
+    let whose = if of_user.is_some() { "your" } else { "the default" };
+    let preset = match setting.class {
+        Class::Stricter { unless_set, .. } => unless_set.to_owned(),
+        Class::Free | Class::Trusted | Class::User => String::new(),
+    };
+    let limit = than.map_or(preset, |than| than.value.to_string());
+    let message = format!(
+        "`{key}`: {} is not used: a project can only be stricter than {whose} {limit}",
+        found.value
+    );
+    let remedy = format!("remove it, or set it for yourself: atomic config set --user {key} …");
+    Problem::new(found.origin.in_file(), message, remedy)
 }

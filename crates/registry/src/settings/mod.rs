@@ -10,6 +10,7 @@ mod page;
 mod problem;
 mod table;
 mod value;
+mod variables;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -19,12 +20,13 @@ pub use layer::{Origin, Reading, Scope, Sourced, Values};
 pub use page::{reference, template};
 pub use problem::{Place, Problem};
 pub use table::{
-    Audience, BACKEND, CHECK, ENV_ALLOW, INHERIT, MAX_ATTEMPTS, MAX_COST, MAX_ITERATIONS,
-    MAX_LAUNCHES, MAX_REVIEW_ROUNDS, MAX_TOKENS, MODEL, ON_QUESTION, Preset, RETRY_WINDOW, SANDBOX,
-    SCRIPT, SETTINGS, Setting, TIMEOUT, TRUST, TURN_TIMEOUT, VARIABLES, Variable, WORKERS, find,
-    nearest_key, variable_names,
+    ALLOW_ROOT, BACKEND, CHECK, Class, ENV_ALLOW, INHERIT, MAX_ATTEMPTS, MAX_COST, MAX_ITERATIONS,
+    MAX_LAUNCHES, MAX_REVIEW_ROUNDS, MAX_TOKENS, MODEL, ON_QUESTION, Preset, RALPH_PLANNER,
+    RALPH_REVIEWER, RALPH_WORKER, RETRY_WINDOW, SCRIPT, SETTINGS, Setting, TIMEOUT, TRUST,
+    TRUSTED_FOLDERS, TURN_TIMEOUT, WORKERS, find, nearest_key, renamed, variable_names,
 };
 pub use value::{Kind, Value, WrongValue};
+pub use variables::{Audience, VARIABLES, Variable};
 
 use crate::finding::Finding;
 use crate::places;
@@ -61,16 +63,30 @@ impl Files {
         }
     }
 
-    /// Reads them, the project's over the user's. A file that is both is read once, as the
-    /// project's.
-    pub fn read(&self) -> Reading {
-        let project = file::read(&self.project, Scope::Project);
-        match &self.user {
-            Some(user) if !places::is_same(user, &self.project) => {
-                project.over(file::read(user, Scope::User))
-            }
-            Some(_) | None => project,
+    /// Whether the project's file is the user's own: the project is the home folder.
+    fn is_one_file(&self) -> bool {
+        self.user.as_ref().is_some_and(|user| places::is_same(user, &self.project))
+    }
+
+    /// Reads the user's file.
+    pub fn read_user(&self) -> Reading {
+        self.user.as_deref().map_or_else(Reading::default, |path| file::read(path, Scope::User))
+    }
+
+    /// Reads both files, the project's over the user's, as far as the project's counts. A file
+    /// that is both is read once, as the user's.
+    pub fn read(&self, trusted: bool) -> Reading {
+        let user = self.read_user();
+        if self.is_one_file() {
+            return user;
         }
+        let below = user.values.clone().over(Values::built_in());
+        file::read(&self.project, Scope::Project).of_project(&below, trusted).over(user)
+    }
+
+    /// The values in the project's file that count only when the user trusts the repository.
+    pub fn needing_trust(&self) -> Values {
+        self.read(false).withheld
     }
 }
 
@@ -96,6 +112,10 @@ fn of_variables(
     for (name, text) in variables.into_iter().filter(|(_, text)| !text.is_empty()) {
         if let Some(setting) = SETTINGS.iter().find(|setting| setting.variable == name) {
             read_variable(setting, &text, &mut reading);
+        } else if let Some(instead) = name.strip_prefix(PREFIX).and_then(renamed) {
+            let message = format!("{name} is now {PREFIX}{}", instead.to_uppercase());
+            let remedy = "rename the variable";
+            reading.problems.push(Problem::new(Place::Variable(name), message, remedy));
         } else if !variable_names().any(|known| known == name) {
             let near = nearest_variable(&name);
             reading.warnings.extend(is_told(near).then(|| unknown(name, near)));
@@ -133,10 +153,24 @@ fn nearest_variable(name: &str) -> Option<&'static str> {
     atomic_graph::check::nearest(name.strip_prefix(PREFIX)?, known)
 }
 
-/// Everything below the flags: built-in < user's file < project's file < variables.
-pub fn read(files: &Files, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Reading {
+/// Everything of the user's below the flags: built-in < user's file < variables.
+pub fn read_users_own(
+    files: &Files,
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Reading {
     let built_in = Reading { values: Values::built_in(), ..Reading::default() };
-    read_variables(variables).over(files.read()).over(built_in)
+    read_variables(variables).over(files.read_user()).over(built_in)
+}
+
+/// Everything below the flags: built-in < user's file < project's file < variables. `trusted` is
+/// whether the user trusts the project's repository.
+pub fn read(
+    files: &Files,
+    trusted: bool,
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Reading {
+    let built_in = Reading { values: Values::built_in(), ..Reading::default() };
+    read_variables(variables).over(files.read(trusted)).over(built_in)
 }
 
 /// Everything that is wrong or odd about settings files and variables.
@@ -144,7 +178,7 @@ pub fn findings(
     files: &Files,
     variables: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Vec<Finding> {
-    let all = of_variables(variables, |_| true).over(files.read());
+    let all = of_variables(variables, |_| true).over(files.read(true));
     let problems = all.problems.into_iter().map(|problem| problem.into_finding(true));
     let warnings = all.warnings.into_iter().map(|problem| problem.into_finding(false));
     problems.chain(warnings).collect()

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::table::{Audience, BACKEND, Preset, SETTINGS, Setting, VARIABLES, Variable};
+use super::table::{BACKEND, Class, Preset, SETTINGS, Setting};
 use super::value::{Kind, Value};
+use super::variables::{Audience, VARIABLES, Variable};
 
 /// What stands above the settings in `docs/settings.md`.
 const ABOVE: &str = "\
@@ -11,12 +12,13 @@ const ABOVE: &str = "\
 
 <!-- Written by `cargo xtask docs` from crates/registry/src/settings; do not edit. -->
 
-Every setting has a key for files, an environment variable and a flag of `atomic run` and, unless
-it says otherwise, `atomic resume`. The later of these wins:
+Every setting has a key for files and an environment variable, most have a flag of `atomic run` and,
+unless it says otherwise, `atomic resume`. The later of these wins:
 
 1. the built-in value,
 2. `settings.json` in the user's folder, `~/.atomic` unless `ATOMIC_HOME` names another,
-3. `.atomic/settings.json` in the project, the folder in which `atomic` is run,
+3. `.atomic/settings.json` in the project, the folder in which `atomic` is run, as far as a project
+   may set it: each setting says when ([security](security.md) says why),
 4. the environment variable; an empty one counts as not set,
 5. the flag.
 
@@ -37,7 +39,7 @@ which `atomic` is run.
 
 A key that does not exist is kept, and warned about. A wrong value, a key that is set twice or a
 file that cannot be read is an error: nothing is started, because a ceiling that is not kept costs
-money. If the user's file and the project's are the same, it is read once.
+money. If the user's file and the project's are the same, it is read once, as the user's.
 ";
 
 /// The reference page.
@@ -68,8 +70,9 @@ fn section(setting: &Setting) -> String {
         Preset::Words(text) => text.to_owned(),
     };
     let values = setting.kind.words();
+    let flag = flag.map_or_else(String::new, |flag| format!(", flag `--{flag}`"));
     let mut text = format!(
-        "\n### `{key}`\n\n{meaning}.\n\n- variable `{variable}`, flag `--{flag}`\n- values: \
+        "\n### `{key}`\n\n{meaning}.\n\n- variable `{variable}`{flag}\n- values: \
          {values}\n- built-in: {preset}\n- example: `\"{key}\": {}`\n",
         example(setting)
     );
@@ -82,15 +85,32 @@ fn section(setting: &Setting) -> String {
         text.push_str("- the variable holds one command; an empty list in a file: none at all\n");
     }
     if setting.key == BACKEND.key {
-        text.push_str("- a command is not taken from the project's file\n");
+        text.push_str("- a command (`acp:…`) or `script` in the project's file never counts\n");
     }
-    if setting.users_word {
-        text.push_str("- not taken from the project's file: a project cannot vouch for itself\n");
-    }
+    let _ = writeln!(text, "- in the project's file: {}", in_project(setting));
     if setting.only_at_start {
         text.push_str("- only for `atomic run`: a session keeps it\n");
     }
     text
+}
+
+/// When a project's file can set it.
+fn in_project(setting: &Setting) -> String {
+    match setting.class {
+        Class::Free => "counts".to_owned(),
+        Class::Stricter { order: [], unless_set: "" } => {
+            "counts when it is smaller than yours".to_owned()
+        }
+        Class::Stricter { order: [], unless_set } => {
+            format!("counts when it is smaller than yours, or than {unless_set} if you set none")
+        }
+        Class::Stricter { order, .. } => {
+            let order: Vec<String> = order.iter().map(|name| format!("`{name}`")).collect();
+            format!("counts when it is stricter than yours ({})", order.join(", then "))
+        }
+        Class::Trusted => "counts when you trust the repository".to_owned(),
+        Class::User => "never counts".to_owned(),
+    }
 }
 
 /// An example as it stands in a file.
@@ -111,7 +131,7 @@ pub fn template() -> String {
 {
 "
     .to_owned();
-    for setting in SETTINGS.iter().filter(|setting| !setting.users_word) {
+    for setting in SETTINGS.iter().filter(|setting| setting.class != Class::User) {
         let meaning = match setting.kind {
             Kind::Choice(_) => format!("{}: {}", setting.meaning, setting.kind.words()),
             Kind::Text

@@ -2,6 +2,7 @@
 //! variables, `atomic config`, `atomic init` and `docs/settings.md` are made from this.
 
 use super::value::Kind;
+use super::variables::VARIABLES;
 use crate::programs::{AGENT_PROGRAMS, BACKENDS};
 
 /// Something that can be set: by a key of a settings file, a variable, or a flag.
@@ -11,8 +12,8 @@ pub struct Setting {
     pub key: &'static str,
     /// The environment variable that sets it.
     pub variable: &'static str,
-    /// The flag that sets it, without the dashes.
-    pub flag: &'static str,
+    /// The flag that sets it, without the dashes; settings of a machine or a user have none.
+    pub flag: Option<&'static str>,
     /// What values it takes.
     pub kind: Kind,
     /// What holds when nobody sets it.
@@ -23,9 +24,31 @@ pub struct Setting {
     pub meaning: &'static str,
     /// Whether a session keeps it from its start to its end.
     pub only_at_start: bool,
-    /// Whether only the user can say it: what a project says about itself does not count.
-    pub users_word: bool,
+    /// Whether it counts when a project's file sets it.
+    pub class: Class,
 }
+
+/// When a value counts that a project's settings file sets. Flags, variables and the user's file
+/// always count. A setting has no default class: whoever adds one decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Always: the value can do no harm.
+    Free,
+    /// When it is stricter than the user's value: a project can lower a limit, never raise one.
+    Stricter {
+        /// The value to compare with where the user has set none; empty: no limit.
+        unless_set: &'static str,
+        /// The values of a choice, the strictest first; empty for numbers, where less is stricter.
+        order: &'static [&'static str],
+    },
+    /// When the user trusts the repository.
+    Trusted,
+    /// Never.
+    User,
+}
+
+/// A number, amount or time of which a project can lower the user's.
+const LIMIT: Class = Class::Stricter { unless_set: "", order: &[] };
 
 /// What holds when nobody sets something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,206 +75,206 @@ const LARGEST: u64 = u32::MAX as u64;
 pub static BACKEND: Setting = Setting {
     key: "backend",
     variable: "ATOMIC_BACKEND",
-    flag: "backend",
+    flag: Some("backend"),
     kind: Kind::Choice(&BACKENDS),
     preset: Preset::Words("`script` when a script is given, else the first that is installed"),
     example: AGENT_PROGRAMS[0].name,
     meaning: "The agent program that does the work",
     only_at_start: true,
-    users_word: false,
+    class: Class::Trusted,
 };
 
 /// The model.
 pub static MODEL: Setting = Setting {
     key: "model",
     variable: "ATOMIC_MODEL",
-    flag: "model",
+    flag: Some("model"),
     kind: Kind::Text,
     preset: Preset::Words("the backend's own"),
     example: "sonnet",
     meaning: "The model to use",
     only_at_start: true,
-    users_word: false,
+    class: Class::Trusted,
 };
 
 /// The file of canned turns.
 pub static SCRIPT: Setting = Setting {
     key: "script",
     variable: "ATOMIC_SCRIPT",
-    flag: "script",
+    flag: Some("script"),
     kind: Kind::Path,
     preset: Preset::Words("none"),
     example: "turns.toml",
     meaning: "File of canned turns, for the backend `script`",
     only_at_start: false,
-    users_word: false,
+    class: Class::User,
 };
 
 /// How many agents at once.
 pub static WORKERS: Setting = Setting {
     key: "workers",
     variable: "ATOMIC_WORKERS",
-    flag: "workers",
+    flag: Some("workers"),
     kind: Kind::Number { least: 1, most: LARGEST },
     preset: Preset::Value("4"),
     example: "8",
     meaning: "How many agents at once",
     only_at_start: false,
-    users_word: false,
+    class: LIMIT,
 };
 
 /// The checks.
 pub static CHECK: Setting = Setting {
     key: "check",
     variable: "ATOMIC_CHECK",
-    flag: "check",
+    flag: Some("check"),
     kind: Kind::Commands,
     preset: Preset::Words("what is found"),
     example: "cargo test",
     meaning: "Command that checks the result; may be given several times",
     only_at_start: false,
-    users_word: false,
+    class: Class::Trusted,
 };
 
 /// What becomes of a question.
 pub static ON_QUESTION: Setting = Setting {
     key: "on_question",
     variable: "ATOMIC_ON_QUESTION",
-    flag: "on-question",
+    flag: Some("on-question"),
     kind: Kind::Choice(&[
         ("pause", "Go on with what can go on, then wait for `atomic answer`"),
         ("recommended", "Take the option marked as recommended; without one, wait"),
         ("fail", "The step that asks has failed"),
     ]),
     preset: Preset::Words("ask who is there, else pause"),
-    example: "recommended",
+    example: "fail",
     meaning: "What to do with a question",
     only_at_start: false,
-    users_word: false,
+    class: Class::Stricter { unless_set: "pause", order: &["fail", "pause", "recommended"] },
 };
 
 /// Most starts of a worker.
 pub static MAX_ITERATIONS: Setting = Setting {
     key: "max_iterations",
     variable: "ATOMIC_MAX_ITERATIONS",
-    flag: "max-iterations",
+    flag: Some("max-iterations"),
     kind: Kind::Number { least: 0, most: LARGEST },
     preset: Preset::Words("100, or 4 for each task"),
-    example: "200",
+    example: "50",
     meaning: "Most starts of a worker",
     only_at_start: false,
-    users_word: false,
+    class: Class::Stricter { unless_set: "100", order: &[] },
 };
 
 /// Most attempts at one task.
 pub static MAX_ATTEMPTS: Setting = Setting {
     key: "max_attempts",
     variable: "ATOMIC_MAX_ATTEMPTS",
-    flag: "max-attempts",
+    flag: Some("max-attempts"),
     kind: Kind::Number { least: 0, most: LARGEST },
     preset: Preset::Value("4"),
     example: "2",
     meaning: "Most attempts at one task",
     only_at_start: false,
-    users_word: false,
+    class: LIMIT,
 };
 
 /// Most reviews.
 pub static MAX_REVIEW_ROUNDS: Setting = Setting {
     key: "max_review_rounds",
     variable: "ATOMIC_MAX_REVIEW_ROUNDS",
-    flag: "max-review-rounds",
+    flag: Some("max-review-rounds"),
     kind: Kind::Number { least: 0, most: LARGEST },
     preset: Preset::Value("3"),
     example: "5",
     meaning: "Most reviews",
     only_at_start: false,
-    users_word: false,
+    class: LIMIT,
 };
 
 /// Most money.
 pub static MAX_COST: Setting = Setting {
     key: "max_cost",
     variable: "ATOMIC_MAX_COST",
-    flag: "max-cost",
+    flag: Some("max-cost"),
     kind: Kind::Money,
     preset: NO_LIMIT,
     example: "20",
     meaning: "Most money to spend, in US dollars",
     only_at_start: false,
-    users_word: false,
+    class: LIMIT,
 };
 
 /// Most tokens.
 pub static MAX_TOKENS: Setting = Setting {
     key: "max_tokens",
     variable: "ATOMIC_MAX_TOKENS",
-    flag: "max-tokens",
+    flag: Some("max-tokens"),
     kind: Kind::Number { least: 0, most: u64::MAX },
     preset: NO_LIMIT,
     example: "5000000",
     meaning: "Most tokens to spend",
     only_at_start: false,
-    users_word: false,
+    class: LIMIT,
 };
 
 /// Most launches.
 pub static MAX_LAUNCHES: Setting = Setting {
     key: "max_launches",
     variable: "ATOMIC_MAX_LAUNCHES",
-    flag: "max-launches",
+    flag: Some("max-launches"),
     kind: Kind::Number { least: 1, most: u64::MAX },
     preset: NO_LIMIT,
     example: "200",
     meaning: "Most launches of an agent",
     only_at_start: false,
-    users_word: false,
+    class: LIMIT,
 };
 
 /// Longest time for the run.
 pub static TIMEOUT: Setting = Setting {
     key: "timeout",
     variable: "ATOMIC_TIMEOUT",
-    flag: "timeout",
+    flag: Some("timeout"),
     kind: Kind::Time,
     preset: NO_LIMIT,
     example: "8h",
     meaning: "Longest time for the whole run, such as 90s, 30m or 8h",
     only_at_start: false,
-    users_word: false,
+    class: LIMIT,
 };
 
 /// Longest time for a turn.
 pub static TURN_TIMEOUT: Setting = Setting {
     key: "turn_timeout",
     variable: "ATOMIC_TURN_TIMEOUT",
-    flag: "turn-timeout",
+    flag: Some("turn-timeout"),
     kind: Kind::Time,
     preset: Preset::Value("30m"),
     example: "1h",
     meaning: "Longest time for one turn or check",
     only_at_start: false,
-    users_word: false,
+    class: LIMIT,
 };
 
 /// How long an agent program may try again by itself.
 pub static RETRY_WINDOW: Setting = Setting {
     key: "retry_window",
     variable: "ATOMIC_RETRY_WINDOW",
-    flag: "retry-window",
+    flag: Some("retry-window"),
     kind: Kind::Time,
     preset: Preset::Value("2m"),
     example: "10m",
     meaning: "How long an agent program may try again by itself when its provider is in trouble",
     only_at_start: false,
-    users_word: false,
+    class: Class::User,
 };
 
 /// What agents take over.
 pub static INHERIT: Setting = Setting {
     key: "inherit",
     variable: "ATOMIC_INHERIT",
-    flag: "inherit",
+    flag: Some("inherit"),
     kind: Kind::Choice(&[
         ("all", "Everything the agent program finds by itself, the user's own included"),
         ("project", "The project's settings, hooks, MCP servers and rules, nothing of the user's"),
@@ -263,47 +286,87 @@ pub static INHERIT: Setting = Setting {
     example: "none",
     meaning: "What agents take over from the settings of their program",
     only_at_start: false,
-    users_word: false,
+    class: Class::Stricter { unless_set: "all", order: &["none", "project", "all"] },
 };
 
 /// Variables that workflows may read.
 pub static ENV_ALLOW: Setting = Setting {
     key: "env_allow",
     variable: "ATOMIC_ENV_ALLOW",
-    flag: "env-allow",
+    flag: Some("env-allow"),
     kind: Kind::Names,
     preset: Preset::Words("HOME, USER, LANG, TERM, PATH, CI, TZ, SHELL, PWD and TMPDIR only"),
     example: "GITHUB_TOKEN",
     meaning: "Further environment variables that a workflow's own code may read",
     only_at_start: false,
-    users_word: true,
+    class: Class::User,
 };
 
-/// Whether what is in the project may be run.
+/// Whether the repository is trusted this time, whatever was decided before.
 pub static TRUST: Setting = Setting {
     key: "trust",
     variable: "ATOMIC_TRUST",
-    flag: "trust",
+    flag: Some("trust"),
     kind: Kind::Switch,
-    preset: Preset::Value("false"),
+    preset: Preset::Words("what you decided for the repository"),
     example: "true",
-    meaning: "Trust the project: its own hooks and MCP servers may run",
+    meaning: "Use what the project defines: hooks, MCP servers, checks, agents, workflows",
     only_at_start: false,
-    users_word: true,
+    class: Class::User,
 };
 
-/// Whether the machine may be harmed.
-pub static SANDBOX: Setting = Setting {
-    key: "sandbox",
-    variable: "ATOMIC_SANDBOX",
-    flag: "sandbox",
+/// Folders below which everything is trusted.
+pub static TRUSTED_FOLDERS: Setting = Setting {
+    key: "trusted_folders",
+    variable: "ATOMIC_TRUSTED_FOLDERS",
+    flag: None,
+    kind: Kind::Names,
+    preset: Preset::Words("none"),
+    example: "~/work",
+    meaning: "Folders in which every repository is trusted without a question",
+    only_at_start: false,
+    class: Class::User,
+};
+
+/// Whether agents may work without permission prompts as root.
+pub static ALLOW_ROOT: Setting = Setting {
+    key: "allow_root",
+    variable: "ATOMIC_ALLOW_ROOT",
+    flag: Some("allow-root"),
     kind: Kind::Switch,
     preset: Preset::Value("false"),
     example: "true",
-    meaning: "This machine is a sandbox: agents may work unasked also for root",
+    meaning: "Let agents work without permission prompts as root, on a disposable machine",
     only_at_start: false,
-    users_word: true,
+    class: Class::User,
 };
+
+/// A setting that names the agent to use for a role of Ralph.
+const fn role(key: &'static str, variable: &'static str, meaning: &'static str) -> Setting {
+    Setting {
+        key,
+        variable,
+        flag: None,
+        kind: Kind::Text,
+        preset: Preset::Words("the built-in agent, or `.atomic/agents`"),
+        example: "my-agent",
+        meaning,
+        only_at_start: true,
+        class: Class::User,
+    }
+}
+
+/// The agent that plans in Ralph.
+pub static RALPH_PLANNER: Setting =
+    role("ralph.planner", "ATOMIC_RALPH_PLANNER", "Agent that plans the tasks of Ralph");
+
+/// The agent that works in Ralph.
+pub static RALPH_WORKER: Setting =
+    role("ralph.worker", "ATOMIC_RALPH_WORKER", "Agent that implements the tasks of Ralph");
+
+/// The agent that reviews in Ralph.
+pub static RALPH_REVIEWER: Setting =
+    role("ralph.reviewer", "ATOMIC_RALPH_REVIEWER", "Agent that reviews the work of Ralph");
 
 /// Every setting, in the order in which they are shown.
 pub static SETTINGS: &[&Setting] = &[
@@ -325,100 +388,22 @@ pub static SETTINGS: &[&Setting] = &[
     &INHERIT,
     &ENV_ALLOW,
     &TRUST,
-    &SANDBOX,
-];
-
-/// An environment variable that is no setting.
-#[derive(Debug)]
-pub struct Variable {
-    /// Its name.
-    pub name: &'static str,
-    /// Who has to do with it.
-    pub audience: Audience,
-    /// What it means, in one line.
-    pub meaning: &'static str,
-}
-
-/// Who has to do with a variable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Audience {
-    /// Users set it.
-    Users,
-    /// The program gives it to the processes it starts.
-    Processes,
-    /// Tests, benchmarks and CI set it; users have no need for it.
-    Tests,
-}
-
-/// A variable of tests and CI.
-const fn test(name: &'static str, meaning: &'static str) -> Variable {
-    Variable { name, audience: Audience::Tests, meaning }
-}
-
-/// Every variable that is no setting.
-pub static VARIABLES: &[Variable] = &[
-    Variable {
-        name: "ATOMIC_HOME",
-        audience: Audience::Users,
-        meaning: "The folder for settings, workflows and the list of sessions of the user, in \
-                  place of `~/.atomic`",
-    },
-    Variable {
-        name: "ATOMIC_STEP",
-        audience: Audience::Processes,
-        meaning: "Marks every process of a step as `<run>/<step>/<attempt>`, so that none is left \
-                  behind",
-    },
-    Variable {
-        name: "ATOMIC_GATE",
-        audience: Audience::Processes,
-        meaning: "The socket at which `opencode` asks `atomic` before it uses a tool",
-    },
-    test(
-        "ATOMIC_FAILPOINT",
-        "Dies at the n-th hit of a named place, as `<name>:<n>` (feature `failpoints`)",
-    ),
-    test(
-        "ATOMIC_FAILPOINT_LOG",
-        "File to which the name of every place hit is added (feature `failpoints`)",
-    ),
-    test("ATOMIC_TEST_CLOCK_AHEAD", "Seconds by which the clock is ahead (feature `failpoints`)"),
-    test(
-        "ATOMIC_TEST_STAND_IN",
-        "Script that is played under the name of another backend, as `<backend>=<file>` (feature \
-         `failpoints`)",
-    ),
-    test("ATOMIC_TEST_DIR", "Folder of a test that runs in a process of its own"),
-    test("ATOMIC_TEST_HOLD", "Session that a test holds in a process of its own"),
-    test("ATOMIC_TEST_OPENCODE", "The `opencode` that a program stands in front of"),
-    test("ATOMIC_TEST_OPENCODE_LINES", "File in which the events of that `opencode` are kept"),
-    test(
-        "ATOMIC_TEST_OPENCODE_VERSION",
-        "The version that is told in place of that of `opencode`, which is not started then",
-    ),
-    test("ATOMIC_CRASH_SEED", "The seed of a run of the crash tests that is to be repeated"),
-    test("ATOMIC_SEED", "The seed of the one random graph to test"),
-    test("ATOMIC_SEEDS", "How many random graphs that nobody has tried to test"),
-    test(
-        "ATOMIC_TOOLS",
-        "Folder for tools that the tests install, in place of `~/.cache/atomic-tools`",
-    ),
-    test("ATOMIC_AGENTS", "Folder of the real agent programs, as `cargo xtask agents` prints it"),
-    test(
-        "ATOMIC_ACP_CLIENT",
-        "Folder of the client that drives `atomic acp`, as `cargo xtask client` prints it",
-    ),
-    test(
-        "ATOMIC_CONFORMANCE",
-        "Folder in which the tests of backends note what has passed, for `docs/backends.md`",
-    ),
-    test("ATOMIC_CI_TARGET", "Folder in which CI keeps what it has built; nothing: none is kept"),
+    &TRUSTED_FOLDERS,
+    &ALLOW_ROOT,
+    &RALPH_PLANNER,
+    &RALPH_WORKER,
+    &RALPH_REVIEWER,
 ];
 
 /// The setting with this key, also in camelCase or kebab-case.
 pub fn find(key: &str) -> Option<&'static Setting> {
     let key = snake_case(key);
     SETTINGS.iter().copied().find(|setting| setting.key == key)
+}
+
+/// The key of a setting that had another name.
+pub fn renamed(key: &str) -> Option<&'static str> {
+    (snake_case(key) == "sandbox").then_some(ALLOW_ROOT.key)
 }
 
 /// The key that was probably meant.

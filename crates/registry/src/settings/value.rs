@@ -5,7 +5,7 @@ use std::fmt;
 use atomic_graph::check::nearest;
 use jsonc_parser::ast;
 
-use super::table::{BACKEND, Setting};
+use super::table::{BACKEND, Class, SCRIPT, Setting};
 use crate::programs::ACP;
 
 /// What values a setting takes.
@@ -112,6 +112,12 @@ impl fmt::Display for Value {
     }
 }
 
+impl From<bool> for Value {
+    fn from(on: bool) -> Self {
+        Self::Switch(on)
+    }
+}
+
 impl Value {
     /// As it stands in a settings file.
     pub fn to_json(&self) -> serde_json::Value {
@@ -145,11 +151,37 @@ impl fmt::Display for WrongValue {
 impl std::error::Error for WrongValue {}
 
 impl Setting {
-    /// Whether a value counts only where the user says it: no project vouches for itself, nor says
-    /// which program to run.
-    pub fn is_users_word(&self, value: &Value) -> bool {
-        let is_command = |text: &String| self.key == BACKEND.key && text.starts_with(ACP);
-        self.users_word || matches!(value, Value::Text(text) if is_command(text))
+    /// When this value counts in a project's file. A project never says which program is run: the
+    /// backends `script` and `acp:` run commands of their own.
+    pub fn class_of(&self, value: &Value) -> Class {
+        let runs_commands = |text: &String| text == SCRIPT.key || text.starts_with(ACP);
+        if self.key == BACKEND.key && matches!(value, Value::Text(text) if runs_commands(text)) {
+            return Class::User;
+        }
+        self.class
+    }
+
+    /// Whether a value is stricter than another one, or than no limit.
+    pub(super) fn is_stricter(&self, value: &Value, than: Option<&Value>) -> bool {
+        let Class::Stricter { unless_set, order } = self.class else { return false };
+        let preset = self.parse(unless_set).ok();
+        let Some(than) = than.or(preset.as_ref()) else { return true };
+        let rank = |text: &String| order.iter().position(|one| one == text);
+        match (value, than) {
+            (Value::Number(less), Value::Number(more))
+            | (Value::Seconds(less), Value::Seconds(more)) => less < more,
+            (Value::Money(less), Value::Money(more)) => less < more,
+            (Value::Text(less), Value::Text(more)) => rank(less) < rank(more),
+            (
+                Value::Text(_)
+                | Value::Number(_)
+                | Value::Money(_)
+                | Value::Seconds(_)
+                | Value::List(_)
+                | Value::Switch(_),
+                _,
+            ) => false,
+        }
     }
 
     /// Reads a value as it is typed.

@@ -53,7 +53,7 @@ impl Quirk {
 
     fn registry(&self) -> Registry {
         let (project, home) = (self.path("project"), Some(self.path("home")));
-        Registry::read(&Folders::of(project, home))
+        Registry::read(&Folders::trusted(project, home))
     }
 
     /// What really came of a file.

@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use atomic_registry::settings::{
-    Files, Kind, Origin, Preset, Reading, SETTINGS, Scope, Setting, Sourced, Value, Values,
+    Class, Files, Kind, Origin, Preset, Reading, SETTINGS, Scope, Setting, Sourced, Value, Values,
     WORKERS, find, findings, read, read_variables, template, variable_names,
 };
 use proptest::prelude::*;
@@ -49,8 +49,8 @@ fn the_table_keeps_its_own_rules() {
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "each is there once");
     for setting in SETTINGS {
         let key = setting.key;
-        assert_eq!(setting.variable, format!("ATOMIC_{}", key.to_uppercase()));
-        assert_eq!(setting.flag, key.replace('_', "-"));
+        assert_eq!(setting.variable, format!("ATOMIC_{}", key.replace('.', "_").to_uppercase()));
+        assert!(setting.flag.is_none_or(|flag| flag == key.replace('_', "-")), "{key}");
         assert_eq!(find(key).unwrap().key, key);
         assert!(setting.parse(setting.example).is_ok(), "{key}");
         if let Preset::Value(text) = setting.preset {
@@ -106,7 +106,7 @@ fn everything_wrong_with_a_file_is_told_at_once_with_its_place() {
          \"on_question\": \"paus\", \"check\": [\"true\", 1],\n  \"model\": null, \"model\": \"x\",\n  \
          \"max_tokens\": 99999999999999999999,\n  \"worker\": 3,\n}\n",
     );
-    insta::assert_snapshot!(problems(&tree, &files(&tree).read()));
+    insta::assert_snapshot!(problems(&tree, &files(&tree).read(true)));
 }
 
 #[test]
@@ -130,23 +130,23 @@ fn files_that_are_no_settings_are_told() {
     for bytes in malformed {
         let tree = project("");
         fs::write(tree.path("project/.atomic/settings.json"), bytes).unwrap();
-        told += &problems(&tree, &files(&tree).read());
+        told += &problems(&tree, &files(&tree).read(true));
     }
     let tree = Tree::of(&[]);
     let path = tree.path("project/.atomic/settings.json");
     fs::create_dir_all(&path).unwrap();
-    told += &problems(&tree, &files(&tree).read());
+    told += &problems(&tree, &files(&tree).read(true));
     fs::remove_dir(&path).unwrap();
     symlink("nowhere", &path).unwrap();
-    told += &problems(&tree, &files(&tree).read());
+    told += &problems(&tree, &files(&tree).read(true));
     fs::remove_file(&path).unwrap();
     assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
-    told += &problems(&tree, &files(&tree).read());
+    told += &problems(&tree, &files(&tree).read(true));
     fs::remove_file(&path).unwrap();
     fs::File::create(&path).unwrap().set_len(100 * 1024 * 1024).unwrap();
-    told += &problems(&tree, &files(&tree).read());
+    told += &problems(&tree, &files(&tree).read(true));
     fs::write(&path, "[".repeat(1024 * 1024)).unwrap();
-    told += &problems(&tree, &files(&tree).read());
+    told += &problems(&tree, &files(&tree).read(true));
     insta::assert_snapshot!(told);
 }
 
@@ -159,7 +159,7 @@ fn of_many_mistakes_the_first_are_told() {
         let lines: Vec<String> = (0..70_000).map(|n| line.replace("{}", &n.to_string())).collect();
         for joint in [",", ",\n"] {
             let tree = project(&format!("{{{}}}", lines.join(joint)));
-            let told_all = problems(&tree, &files(&tree).read());
+            let told_all = problems(&tree, &files(&tree).read(true));
             assert_eq!(told_all.lines().count(), 21, "{line}");
             let last = told_all.lines().last().unwrap();
             assert!(last.contains(&format!(".atomic/settings.json: {told}; ")), "{last}");
@@ -172,10 +172,10 @@ fn a_file_may_be_empty_or_hold_only_comments() {
     for text in ["", " \n", "// nothing yet", "/* nothing */\n", "{}", "{ /* a */ }", "\u{feff}{}"]
     {
         let tree = project(text);
-        assert_eq!(files(&tree).read(), Reading::default(), "{text:?}");
+        assert_eq!(files(&tree).read(true), Reading::default(), "{text:?}");
     }
     let tree = Tree::of(&[("project/.atomic", "a file")]);
-    assert_eq!(files(&tree).read(), Reading::default(), "there are no settings in a file");
+    assert_eq!(files(&tree).read(true), Reading::default(), "there are no settings in a file");
 }
 
 #[test]
@@ -185,10 +185,10 @@ fn a_file_that_is_the_users_and_the_projects_is_read_once() {
     fs::create_dir_all(tree.path("home")).unwrap();
     symlink(tree.path("project/.atomic"), tree.path("home/.atomic")).unwrap();
     for files in [same, files(&tree)] {
-        let reading = files.read();
+        let reading = files.read(false);
         assert_eq!(reading.warnings.len(), 1, "{reading:?}");
         let origin = &reading.values.get(&WORKERS).unwrap().origin;
-        assert_eq!(origin.word(), "project");
+        assert_eq!(origin.word(), "user");
     }
 }
 
@@ -234,7 +234,7 @@ fn findings_are_those_of_every_file_and_variable() {
 #[test]
 fn the_file_of_init_sets_nothing_and_every_line_of_it_can_be_used() {
     let tree = project(&template());
-    assert_eq!(files(&tree).read(), Reading::default());
+    assert_eq!(files(&tree).read(true), Reading::default());
     let lines: Vec<String> = template()
         .lines()
         .map(|line| match line.split_once("// \"") {
@@ -243,10 +243,12 @@ fn the_file_of_init_sets_nothing_and_every_line_of_it_can_be_used() {
         })
         .collect();
     let tree = project(&lines.join("\n"));
-    let reading = files(&tree).read();
+    let reading = files(&tree).read(true);
     assert_eq!(problems(&tree, &reading), "");
-    let is_there = |setting: &&Setting| reading.values.get(setting).is_some();
-    assert!(SETTINGS.iter().all(|setting| is_there(setting) != setting.users_word), "{reading:?}");
+    // Limits are written as they are built in, and so are no stricter.
+    for setting in SETTINGS.iter().filter(|setting| setting.class == Class::Trusted) {
+        assert!(reading.values.get(setting).is_some(), "{}: {reading:?}", setting.key);
+    }
 }
 
 /// A value of a setting.
@@ -270,17 +272,48 @@ fn value(setting: &'static Setting) -> BoxedStrategy<Value> {
     }
 }
 
-/// A value that counts in a project's file.
-fn of_project(setting: &'static Setting) -> BoxedStrategy<Value> {
-    let counts = |value: &Value| !setting.is_users_word(value);
-    value(setting).prop_filter("it is the user's to say", counts).boxed()
-}
-
-/// A setting of a project's file, and a value of it.
+/// A setting that a project's file can hold, and a value of it.
 pub(crate) fn some_setting() -> impl Strategy<Value = (&'static Setting, Value)> {
     let all: Vec<&'static Setting> =
-        SETTINGS.iter().copied().filter(|setting| !setting.users_word).collect();
-    prop::sample::select(all).prop_flat_map(|setting| (Just(setting), of_project(setting)))
+        SETTINGS.iter().copied().filter(|setting| setting.class != Class::User).collect();
+    prop::sample::select(all).prop_flat_map(|setting| (Just(setting), value(setting)))
+}
+
+/// Whether a value in a project's file counts, written down apart from the code under test.
+fn counts(setting: &Setting, own: &Value, user: Option<&Value>, trusted: bool) -> bool {
+    let runs = |text: &str| text == "script" || text.starts_with("acp:");
+    let smaller = |own: &Value, user: &Value| match (own, user) {
+        (Value::Number(own), Value::Number(user)) => own < user,
+        (Value::Seconds(own), Value::Seconds(user)) => own < user,
+        (Value::Money(own), Value::Money(user)) => own < user,
+        (Value::Text(own), Value::Text(user)) => {
+            let order = ["none", "project", "all", "fail", "pause", "recommended"];
+            let rank = |text: &String| order.iter().position(|one| one == text).unwrap();
+            rank(own) < rank(user)
+        }
+        (own, user) => unreachable!("{own:?} and {user:?}"),
+    };
+    match setting.key {
+        "backend" => trusted && !matches!(own, Value::Text(text) if runs(text)),
+        "model" | "check" => trusted,
+        "workers" | "max_attempts" | "max_review_rounds" | "max_iterations" | "turn_timeout" => {
+            let preset = match setting.key {
+                "workers" | "max_attempts" => Value::Number(4),
+                "max_review_rounds" => Value::Number(3),
+                "max_iterations" => Value::Number(100),
+                _ => Value::Seconds(1800),
+            };
+            smaller(own, user.unwrap_or(&preset))
+        }
+        "max_cost" | "max_tokens" | "max_launches" | "timeout" => {
+            user.is_none_or(|user| smaller(own, user))
+        }
+        "on_question" => smaller(own, user.unwrap_or(&Value::Text("pause".into()))),
+        "inherit" => smaller(own, user.unwrap_or(&Value::Text("all".into()))),
+        "script" | "retry_window" | "env_allow" | "trust" | "trusted_folders" | "allow_root"
+        | "ralph.planner" | "ralph.worker" | "ralph.reviewer" => false,
+        key => unreachable!("a project's say in `{key}` is not decided"),
+    }
 }
 
 /// A value for each layer, or none: user, project, variable, flag.
@@ -288,17 +321,7 @@ type Layers = [Option<Value>; 4];
 
 fn all_layers() -> impl Strategy<Value = Vec<Layers>> {
     let layer = |setting: &'static Setting| prop::option::of(value(setting));
-    // A project has no say in some of them.
-    let project = |setting: &'static Setting| {
-        if setting.users_word {
-            Just(None).boxed()
-        } else {
-            prop::option::of(of_project(setting)).boxed()
-        }
-    };
-    let layers = |setting| {
-        [layer(setting).boxed(), project(setting), layer(setting).boxed(), layer(setting).boxed()]
-    };
+    let layers = |setting| [0; 4].map(|_| layer(setting).boxed());
     SETTINGS.iter().map(|setting| layers(setting)).collect::<Vec<_>>()
 }
 
@@ -314,10 +337,10 @@ fn file_of(all: &[Layers], layer: usize) -> String {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Whatever is set in whichever layers, the last layer that says something counts, for every
-    /// setting by itself.
+    /// Whatever is set in whichever layers, the last layer that counts wins, for every setting by
+    /// itself.
     #[test]
-    fn the_last_layer_that_says_something_counts(all in all_layers()) {
+    fn the_last_layer_that_counts_wins(all in all_layers(), trusted in prop::bool::ANY) {
         let tree = Tree::of(&[
             ("home/.atomic/settings.json", &file_of(&all, 0)),
             ("project/.atomic/settings.json", &file_of(&all, 1)),
@@ -329,14 +352,18 @@ proptest! {
                 variables.push((setting.variable.into(), value.to_string().into()));
             }
             if let Some(value) = layers[3].clone() {
-                flags.insert(setting, Sourced { value, origin: Origin::Flag(setting.flag) });
+                flags.insert(setting, Sourced { value, origin: Origin::Flag(setting.key) });
             }
         }
-        let reading = read(&files(&tree), variables);
-        prop_assert_eq!(problems(&tree, &reading), "");
+        let reading = read(&files(&tree), trusted, variables);
+        prop_assert_eq!(&reading.problems, &[]);
         let values = flags.over(reading.values);
         for (setting, layers) in SETTINGS.iter().zip(&all) {
-            let last = (0..4).rev().find(|layer| layers[*layer].is_some());
+            let has_say = |layer: usize| match (&layers[layer], layer) {
+                (Some(own), 1) => counts(setting, own, layers[0].as_ref(), trusted),
+                (value, _) => value.is_some(),
+            };
+            let last = (0..4).rev().find(|layer| has_say(*layer));
             let found = values.get(setting);
             let word = found.map_or("built-in", |found| found.origin.word());
             let expected = last.map_or("built-in", |n| ["user", "project", "variable", "flag"][n]);

@@ -3,10 +3,12 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use atomic_registry::settings::{SETTINGS, Setting, Value, find, set, template, unset};
+use atomic_registry::settings::{
+    Class, Files, SETTINGS, Setting, Value, find, set, template, unset,
+};
 use proptest::prelude::*;
 
-use crate::settings::{files, some_setting};
+use crate::settings::some_setting;
 use crate::tree::Tree;
 
 const FILE: &str = "project/.atomic/settings.json";
@@ -136,14 +138,14 @@ fn changes_at_the_same_time_are_all_kept() {
     let tree = Tree::of(&[]);
     let path = tree.path(FILE);
     std::thread::scope(|scope| {
-        for setting in SETTINGS.iter().copied().filter(|setting| !setting.users_word) {
+        for setting in SETTINGS.iter().copied().filter(|setting| setting.class != Class::User) {
             let path = &path;
             scope.spawn(move || set(path, setting, &setting.parse(setting.example).unwrap()));
         }
     });
-    let values = files(&tree).read().values;
-    for setting in SETTINGS.iter().filter(|setting| !setting.users_word) {
-        assert!(values.get(setting).is_some(), "{} is lost", setting.key);
+    let text = fs::read_to_string(&path).unwrap();
+    for setting in SETTINGS.iter().filter(|setting| setting.class != Class::User) {
+        assert!(text.contains(&format!("\"{}\":", setting.key)), "{} is lost", setting.key);
     }
 }
 
@@ -205,6 +207,11 @@ fn comments(text: &str) -> Vec<String> {
     found
 }
 
+/// The same file as the user's, of which everything counts.
+fn as_users(tree: &Tree) -> Files {
+    Files::new(Some(&tree.path("project/.atomic")), &tree.path("elsewhere"))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
@@ -216,12 +223,12 @@ proptest! {
     ) {
         let tree = Tree::of(&[(FILE, &text)]);
         let path = tree.path(FILE);
-        let before = files(&tree).read();
+        let before = as_users(&tree).read(true);
         prop_assert!(before.problems.is_empty(), "{text}: {before:?}");
 
         set(&path, setting, &value).unwrap();
         let changed = fs::read_to_string(&path).unwrap();
-        let after = files(&tree).read();
+        let after = as_users(&tree).read(true);
         prop_assert!(after.problems.is_empty(), "{changed}: {after:?}");
         prop_assert_eq!(&after.values.get(setting).unwrap().value, &value, "{}", changed);
         prop_assert_eq!(comments(&changed), comments(&text), "{}", changed);
@@ -236,7 +243,7 @@ proptest! {
         let was_there = after.values.get(other).is_some();
         prop_assert_eq!(unset(&path, other.key), Ok(was_there));
         let changed = fs::read_to_string(&path).unwrap();
-        let last = files(&tree).read();
+        let last = as_users(&tree).read(true);
         prop_assert!(last.problems.is_empty(), "{changed}: {last:?}");
         prop_assert!(last.values.get(other).is_none(), "{}", changed);
         prop_assert_eq!(comments(&changed), comments(&text), "{}", changed);
@@ -251,7 +258,7 @@ proptest! {
         let (setting, value) = number("workers", 8);
         match set(&tree.path(FILE), setting, &value) {
             Ok(()) => {
-                let read = files(&tree).read();
+                let read = as_users(&tree).read(true);
                 prop_assert_eq!(read.values.number(setting), Some(8), "{}", text);
                 prop_assert_eq!(unset(&tree.path(FILE), "workers"), Ok(true));
             }

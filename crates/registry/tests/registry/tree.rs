@@ -39,7 +39,7 @@ impl Tree {
     }
 
     pub(crate) fn folders(&self) -> Folders {
-        Folders::of(self.path("project"), Some(self.path("home")))
+        Folders::trusted(self.path("project"), Some(self.path("home")))
     }
 
     pub(crate) fn registry(&self) -> Registry {

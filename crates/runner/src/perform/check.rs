@@ -5,7 +5,31 @@ use serde_json::{Map, Value, json};
 
 use super::{Outcome, Performer, told_to_stop};
 use crate::gates::found_gates;
+use crate::settings::Settings;
 use crate::timer::told;
+
+/// The name under which a check is reported as a tool.
+pub const CHECK_TOOL: &str = "check";
+
+/// The checks that a run uses.
+pub(super) enum Checks {
+    /// These.
+    Given(Vec<String>),
+    /// Those that are found in the project.
+    Found,
+    /// None: those in the project are not trusted.
+    LeftOut,
+}
+
+impl Checks {
+    pub(super) fn of(settings: &Settings) -> Self {
+        match &settings.checks {
+            Some(given) => Self::Given(given.clone()),
+            None if settings.program.trusted => Self::Found,
+            None => Self::LeftOut,
+        }
+    }
+}
 
 /// How much of a check's output is kept.
 const TAIL: usize = 4_000;
@@ -21,7 +45,15 @@ impl Performer {
             order = told_to_stop(&mut orders) => return self.outcome_of(&order),
         };
         let commands = self.commands(known);
-        if commands.is_empty() && baseline {
+        let left_out = self.left_out();
+        if baseline && !left_out.is_empty() {
+            let text = format!(
+                "Checks found in the project are not run, because the repository is not trusted: \
+                 {}. Nothing but the agents' own word says that a task is done.",
+                left_out.join(", ")
+            );
+            self.say(Event::Noted { text }).await;
+        } else if commands.is_empty() && baseline {
             let text = "No checks were found (cargo test, npm test, pytest, go test, make test) and \
                         none were given with --check. Until there are some, nothing but the agents' \
                         own word says that a task is done.";
@@ -55,8 +87,10 @@ impl Performer {
     /// The checks that were given, or those found now and those found before: a check does not go
     /// away because somebody removed what it is found by.
     fn commands(&self, known: Option<&Value>) -> Vec<String> {
-        if let Some(given) = &self.checks {
-            return given.clone();
+        match &self.checks {
+            Checks::Given(given) => return given.clone(),
+            Checks::LeftOut => return vec![],
+            Checks::Found => {}
         }
         let mut commands = found_gates(&self.reach.workspace);
         let before = known.and_then(Value::as_object).into_iter().flat_map(Map::keys);
@@ -66,6 +100,14 @@ impl Performer {
             }
         }
         commands
+    }
+
+    /// The checks that are found and not run.
+    fn left_out(&self) -> Vec<String> {
+        match self.checks {
+            Checks::LeftOut => found_gates(&self.reach.workspace),
+            Checks::Given(_) | Checks::Found => vec![],
+        }
     }
 
     /// Runs one check: green, or red with the end of its output.
@@ -90,7 +132,7 @@ impl Performer {
     }
 
     async fn report(&self, command: &str, ok: bool) {
-        let tool = ToolUse::new("check", command, ok);
+        let tool = ToolUse::new(CHECK_TOOL, command, ok);
         let (step, attempt) = (self.step.clone(), self.attempt);
         self.say(Event::StepReported { step, attempt, report: Report::ToolUsed(tool) }).await;
     }

@@ -23,6 +23,9 @@ use serde_json::Value;
 use tokio::sync::{OwnedRwLockReadGuard, RwLock, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
+pub use check::CHECK_TOOL;
+use check::Checks;
+
 use crate::run::Run;
 use request::Reach;
 pub(crate) use work::WorkJob;
@@ -182,7 +185,7 @@ pub(crate) struct Performer {
     /// What it can reach outside.
     reach: Reach,
     model: Option<String>,
-    checks: Option<Vec<String>>,
+    checks: Checks,
     /// The longest time for a turn or a check.
     timeout: Duration,
     /// The longest time its node sets.
@@ -214,7 +217,7 @@ impl Run {
                 env_allow: self.settings.env_allow.clone(),
             },
             model,
-            checks: self.settings.checks.clone(),
+            checks: Checks::of(&self.settings),
             timeout: own_timeout.unwrap_or(usual),
             own_timeout,
         };

@@ -109,6 +109,7 @@ impl<S> Agent<S> {
             model: None,
             schema: None,
             lane: None,
+            role: false,
             agent: self.name.clone(),
             backend: site.backend(),
             instructions: self.instructions.clone(),

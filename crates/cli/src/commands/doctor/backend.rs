@@ -1,10 +1,8 @@
 //! Which agent program would do the work here and why, and what is good to know about it.
 
-use std::path::Path;
-
 use atomic_backend::claude;
-use atomic_registry::settings::{BACKEND, SANDBOX, SCRIPT};
-use atomic_registry::{ACP, AGENT_PROGRAMS, AgentProgram, ServersFile, agent_program};
+use atomic_registry::settings::{ALLOW_ROOT, BACKEND, SCRIPT};
+use atomic_registry::{ACP, AGENT_PROGRAMS, AgentProgram, agent_program};
 
 use super::{Known, Remark, Severity};
 use crate::{settings, stage};
@@ -21,7 +19,6 @@ pub(super) fn look(known: &Known) -> Vec<Remark> {
     }
     let mut remarks = vec![Remark::fine(format!("{} would be used: {}", program.name, why(known)))];
     remarks.extend(root(program, known));
-    remarks.extend(servers(program, known));
     remarks
 }
 
@@ -62,33 +59,14 @@ fn without_a_program(known: &Known, chosen: Option<&str>) -> Remark {
     Remark::new(Severity::Warning, text, remedy)
 }
 
-/// Root is refused by the program of this name.
+/// The warning that the program refuses to work as root.
 fn root(program: &AgentProgram, known: &Known) -> Option<Remark> {
-    let is_sandbox = known.values.switch(&SANDBOX).unwrap_or(false);
-    let is_sandbox = is_sandbox || stage::is_told_to_be_a_sandbox();
-    if program.name != "claude" || claude::works_unasked(is_sandbox) {
+    let is_allowed = known.values.switch(&ALLOW_ROOT).unwrap_or(false);
+    let is_allowed = is_allowed || stage::is_told_to_be_a_sandbox();
+    if program.name != "claude" || claude::works_unasked(is_allowed) {
         return None;
     }
-    let text = "claude does not work unasked for root, who could harm the whole machine";
-    let remedy = "run atomic as another user or, if this machine is a sandbox that may be harmed, \
-                  say so: atomic config set --user sandbox true";
+    let text = "claude refuses to skip permission prompts as root";
+    let remedy = "run as a normal user, or pass --allow-root on a disposable machine";
     Some(Remark::new(Severity::Warning, text, remedy))
-}
-
-/// MCP servers of a project that is not trusted.
-fn servers(program: &AgentProgram, known: &Known) -> Option<Remark> {
-    let ServersFile { file, key } = program.servers;
-    let is_trusted = settings::trusts(&known.values, &known.catalog.project);
-    if is_trusted || !mentions(&known.catalog.project.join(file), key) {
-        return None;
-    }
-    let text = format!("{file}: its MCP servers are not started, the project is not trusted");
-    let remedy = "if you trust it: `atomic trust .`, or --trust for this once; then `atomic mcp` \
-                  shows them";
-    Some(Remark::new(Severity::Note, text, remedy))
-}
-
-/// Whether a file has a key, as far as that can be told without reading it as its program does.
-fn mentions(path: &Path, key: &str) -> bool {
-    std::fs::read_to_string(path).is_ok_and(|text| text.contains(&format!("\"{key}\"")))
 }

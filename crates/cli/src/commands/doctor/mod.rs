@@ -9,6 +9,7 @@ mod machine;
 mod names;
 mod programs;
 mod settings;
+mod trust;
 mod uses;
 mod workflows;
 
@@ -27,7 +28,7 @@ use self::workflows::WorkflowFile;
 use crate::args::DoctorArgs;
 use crate::catalog::{self, Catalog};
 use crate::failure::Failure;
-use crate::gate::Leave;
+use crate::gate::UntrustedCode;
 use crate::paint;
 use crate::programs::SearchPath;
 
@@ -57,6 +58,7 @@ const CHECKS: &[Check] = &[
     Check { title: "Tools and models", look: uses::look },
     Check { title: "Workflows", look: workflows::look },
     Check { title: "Settings", look: settings::look },
+    Check { title: "Trust", look: trust::look },
     Check { title: "Agent programs", look: programs::look },
     Check { title: "Backend", look: backend::look },
     Check { title: "This machine", look: machine::look },
@@ -151,10 +153,11 @@ fn find_out() -> Result<Known, Failure> {
     let search_path = SearchPath::of_environment(&project);
     let (files, probes) = std::thread::scope(|scope| {
         let files = scope.spawn(|| {
-            let mut catalog = Catalog::of(&project);
-            catalog.shelf.gate.leave = Leave::Never;
+            let mut catalog = Catalog::open(&project, Values::default());
+            catalog.shelf.gate.untrusted = UntrustedCode::NeverRun;
             let workflows = workflows::read(&catalog);
-            (catalog, workflows, settings::read(&project))
+            let settings = settings::read(&project, catalog.is_trusted());
+            (catalog, workflows, settings)
         });
         let probes = programs::ask_all(&search_path);
         (files.join(), probes)

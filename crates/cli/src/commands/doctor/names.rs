@@ -1,6 +1,7 @@
 //! Names that mean something else than one would think, and files that others replace.
 
 use atomic_registry::Entity;
+use atomic_workflow::builtin;
 
 use super::{Known, Remark, Severity};
 
@@ -15,7 +16,8 @@ pub(super) fn look(known: &Known) -> Vec<Remark> {
         // What ships with the program is there to be replaced; two in one folder are told there.
         let place = |entity: &Entity| (entity.origin.scope, entity.origin.provider);
         let path = entity.origin.path.as_ref().filter(|_| place(entity) != place(meant))?;
-        let by = meant.origin.path.as_ref().map(|path| catalog.shown(path)).unwrap_or_default();
+        // Without trust a built-in one replaces the project's, which is told with the trust.
+        let by = meant.origin.path.as_ref().map(|path| catalog.shown(path))?;
         let what = format!("the {} `{}`", entity.kind.word(), entity.name);
         Some(format!("{}: {what} is replaced by {by}", catalog.shown(path)))
     });
@@ -23,7 +25,14 @@ pub(super) fn look(known: &Known) -> Vec<Remark> {
         let by = catalog.shelf.file(name).map(|path| catalog.shown(path))?;
         Some(format!("{}: the workflow `{name}` is replaced by {by}", catalog.shown(path)))
     });
-    remarks.extend(replaced.chain(workflows).map(|text| Remark::new(Severity::Note, text, "")));
+    let built_in = builtin::all().into_iter().filter_map(|workflow| {
+        let path = catalog.shelf.file(workflow.name.as_str())?;
+        let name = &workflow.name;
+        Some(format!("{}: replaces the built-in workflow `{name}`", catalog.shown(path)))
+    });
+    remarks.extend(
+        replaced.chain(workflows).chain(built_in).map(|text| Remark::new(Severity::Note, text, "")),
+    );
     if remarks.is_empty() {
         remarks.push(Remark::fine("every name means what it says"));
     }

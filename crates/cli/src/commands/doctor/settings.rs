@@ -10,10 +10,10 @@ use super::{Known, Remark, Severity};
 
 /// Reads the files of the project and of the user, and the environment: what is said about them,
 /// and what they say.
-pub(super) fn read(project: &Path) -> (Vec<Finding>, Values) {
+pub(super) fn read(project: &Path, trusted: bool) -> (Vec<Finding>, Values) {
     let files = crate::settings::files(project);
     let findings = atomic_registry::settings::findings(&files, std::env::vars_os());
-    (findings, atomic_registry::settings::read(&files, std::env::vars_os()).values)
+    (findings, atomic_registry::settings::read(&files, trusted, std::env::vars_os()).values)
 }
 
 pub(super) fn look(known: &Known) -> Vec<Remark> {

@@ -20,6 +20,7 @@ use crate::args::MigrateArgs;
 use crate::catalog::{self, Catalog};
 use crate::failure::{Failure, exit_code};
 use crate::show::Look;
+use crate::trust::Asking;
 use crate::{paint, settings, stage};
 
 pub(crate) fn migrate(args: &MigrateArgs) -> Result<ExitCode, Failure> {
@@ -73,13 +74,17 @@ fn prepared(
         return Err(refused("every task is done already; there is nothing to start"));
     }
     let workspace = catalog::here()?;
-    let catalog = Catalog::of(&workspace);
+    let mut catalog = Catalog::open(&workspace, settings::start_flags(&args.start, &args.settings));
+    let somebody = somebody_is_there(&args.output);
+    catalog.settle_trust(Asking::if_somebody(somebody))?;
     catalog.introduce(args.output.verbose);
     let mut wanted = Settings::default();
-    let given = settings::for_start(&args.start, &args.settings, &workspace)?;
-    settings::apply(&given, &mut wanted, somebody_is_there(&args.output));
+    let given = catalog.values()?;
+    settings::apply(&given, &mut wanted, somebody);
+    wanted.program.trusted = catalog.is_trusted();
     let workflow = ralph_with_tasks("ralph", &tasks.rows(), &wanted.limits)
         .map_err(|problem| refused(&format!("Ralph cannot take this list: {problem}")))?;
+    catalog.tell_replacements(&workflow, &wanted)?;
     let backend = settings::backend(&given);
     let stage = stage::stage(backend, &wanted, &workspace, catalog.registry)?;
     let prompt = prompt(source, tasks);

@@ -44,7 +44,7 @@ pub(crate) async fn play(version: &str, scenario: &str) -> io::Result<Vec<String
     env.push(("CLAUDE_CODE_MAX_RETRIES".to_owned(), "1".to_owned()));
     let config = ClaudeConfig {
         program: overheard(folder.path(), &program("claude", version), &kept)?,
-        sandbox: true,
+        allow_root: true,
         retry_window: Duration::from_secs(60),
         starts: 1,
         env,

@@ -97,17 +97,16 @@ async fn a_program_that_says_no_version_is_told() {
 }
 
 #[tokio::test]
-async fn root_needs_a_sandbox() {
+async fn root_has_to_be_allowed() {
     let stand = Stand::with(CLAUDE, saying("Yes."), |config| {
-        config.sandbox = false;
+        config.allow_root = false;
         config.env.retain(|(name, _)| name != "IS_SANDBOX");
     });
     let opened = stand.try_open(stand.request()).await;
     if rustix::process::geteuid().is_root() {
         let error = opened.map(drop).unwrap_err();
         assert_eq!(error.code(), "misconfigured");
-        assert!(error.to_string().contains("--sandbox"), "{error}");
-        assert!(error.to_string().contains("config set --user sandbox true"), "{error}");
+        assert!(error.to_string().contains("--allow-root"), "{error}");
         assert!(stand.processes().is_empty());
     } else {
         assert_eq!(text(exchange(opened.unwrap().as_ref(), "go").await.1), "Yes.");

@@ -171,7 +171,7 @@ pub(super) async fn until(what: &str, is_so: impl Fn() -> bool) {
 pub(super) fn config(version: &str, env: Vec<(String, String)>) -> ClaudeConfig {
     ClaudeConfig {
         program: program("claude", version),
-        sandbox: true,
+        allow_root: true,
         retry_window: WINDOW,
         starts: 2,
         env,

@@ -200,7 +200,7 @@ fn task_graph() -> Graph {
 }
 
 fn agent(name: &str, prompt: &str) -> AgentAction {
-    AgentAction::new(name, Text::Call(prompt.into()))
+    AgentAction { role: true, ..AgentAction::new(name, Text::Call(prompt.into())) }
 }
 
 fn function(id: &str, call: &str, description: &str) -> Node {

@@ -1,0 +1,85 @@
+//! Everything a project defines that needs trust, from all its files.
+
+use std::path::{Path, PathBuf};
+
+use atomic_registry::Registry;
+use atomic_registry::project::{
+    Definition, DefinitionKind, Repository, commands_in_git, program_definitions,
+};
+use atomic_registry::settings::Files;
+use atomic_runner::found_gates;
+use atomic_workflow::typescript::{Authored, hash_of};
+
+use crate::{home, shelf};
+
+/// The definitions of the project in a folder.
+pub(crate) fn definitions_of(folder: &Path, registry: &Registry, files: &Files) -> Vec<Definition> {
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    if home::user().and_then(|home| home.canonicalize().ok()).as_ref() == Some(&folder) {
+        // The home folder is the user's own.
+        return vec![];
+    }
+    let repository = Repository::of(&folder, home::user().as_deref());
+    let root = &repository.root;
+    let mut found = program_definitions(root, &folder);
+    found.extend(commands_in_git(&repository));
+    found.extend(registry.definitions(root));
+    found.extend(settings(root, files));
+    found.extend(checks(root, &folder));
+    found.extend(workflows(root, &folder));
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn settings(root: &Path, files: &Files) -> Vec<Definition> {
+    let mut found = vec![];
+    for (setting, sourced) in files.needing_trust().iter() {
+        let path = sourced.origin.path().unwrap_or(Path::new(""));
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let path = path.strip_prefix(root).unwrap_or(&path);
+        let text = sourced.value.to_json().to_string();
+        found.push(Definition::new(DefinitionKind::Setting, path, setting.key, &text));
+    }
+    found
+}
+
+/// Of a check that is found, the command line counts, and not what it runs.
+fn checks(root: &Path, folder: &Path) -> Vec<Definition> {
+    let place = folder.strip_prefix(root).unwrap_or(folder);
+    let check = |command: &String| {
+        Definition::new(DefinitionKind::Check, place, command, command).detailed("")
+    };
+    found_gates(folder).iter().map(check).collect()
+}
+
+fn workflows(root: &Path, folder: &Path) -> Vec<Definition> {
+    let code = shelf::code_in(folder).into_iter().map(|path| {
+        let hash = match Authored::read(&path, &shelf::root_of(&path)) {
+            Ok(authored) => authored.hash().to_owned(),
+            // Code that cannot be read cannot be run either.
+            Err(_) => hash_of(&shelf::text_of(&path).unwrap_or_default()),
+        };
+        (path, hash)
+    });
+    let documents = shelf::documents_in(folder).into_iter().map(|path| {
+        let hash = hash_of(&shelf::text_of(&path).unwrap_or_default());
+        (path, hash)
+    });
+    code.chain(documents).map(|(path, hash)| workflow_definition(root, &path, &hash)).collect()
+}
+
+/// The definition that the code of a workflow file is.
+pub(crate) fn workflow_definition(root: &Path, path: &Path, hash: &str) -> Definition {
+    // The folder counts as what it is, the file as where it was found: a link must not be a way
+    // around the question.
+    let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+    let found: PathBuf = match (folder, path.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => path.to_owned(),
+    };
+    let inside = found.strip_prefix(root).unwrap_or(&found);
+    let name = inside.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let definition = Definition::new(DefinitionKind::Workflow, inside, name, "");
+    Definition { digest: hash.to_owned(), ..definition }
+}

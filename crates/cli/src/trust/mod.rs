@@ -1,0 +1,415 @@
+//! Trust in a repository: whether what a project defines is used.
+//!
+//! This is the one owner of the decision. Every command opens a project through
+//! [`Catalog`](crate::catalog::Catalog), which holds a [`ProjectTrust`]; settings, registry,
+//! workflow code and agent programs follow it.
+
+mod definitions;
+mod question;
+mod store;
+
+use std::io::IsTerminal as _;
+use std::path::{Component, Path, PathBuf};
+
+use atomic_registry::project::{Definition, DefinitionKind, Repository, on_one_line};
+use atomic_registry::settings::{Origin, TRUST, TRUSTED_FOLDERS, Values};
+
+pub(crate) use definitions::{definitions_of, workflow_definition};
+pub(crate) use question::{Answer, ask, question_text};
+pub(crate) use store::{Decision, Digests, Remembered, TrustStore, digests};
+
+use crate::failure::Failure;
+use crate::{home, paint};
+
+/// Whether what a project defines is used, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// The user says so for this time.
+    Said(bool),
+    /// The project defines nothing that needs trust.
+    Nothing,
+    /// The repository lies in a folder in which everything is trusted.
+    InTrustedFolder,
+    /// The user trusts the definitions as they are.
+    Trusted,
+    /// The definitions are used by this run only.
+    Once,
+    /// The user wants to go on without them.
+    Declined,
+    /// Nothing was decided yet.
+    Undecided,
+    /// The user trusted the repository, and definitions have changed since.
+    Changed(Vec<Change>),
+}
+
+/// A difference between the definitions that were trusted and those that are there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Added(Definition),
+    Changed(Definition),
+    /// The id of a definition that is gone.
+    Removed(String),
+}
+
+/// Who can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// A person at the terminal.
+    Terminal,
+    /// Nobody: the command goes on without what is not trusted, or refuses.
+    Nobody,
+    /// Nobody has to be: the command only shows things.
+    Looking,
+}
+
+impl Asking {
+    /// A person, if one is at the terminal.
+    pub(crate) fn if_somebody(is_there: bool) -> Self {
+        if is_there { Self::Terminal } else { Self::Nobody }
+    }
+
+    /// A person, if standard input and standard error are a terminal.
+    pub(crate) fn at_terminal() -> Self {
+        Self::if_somebody(std::io::stdin().is_terminal() && std::io::stderr().is_terminal())
+    }
+}
+
+/// The trust in the repository of one folder.
+#[derive(Clone, Debug)]
+pub(crate) struct ProjectTrust {
+    pub(crate) repository: Repository,
+    /// Everything the project defines.
+    pub(crate) definitions: Vec<Definition>,
+    pub(crate) standing: Standing,
+    folder: PathBuf,
+    remembered: Remembered,
+    trusted_folders: Vec<PathBuf>,
+}
+
+impl ProjectTrust {
+    /// Finds out how things stand; asks nobody and changes nothing. `users` are the values that
+    /// are the user's own: flags, variables, and the user's file.
+    pub(crate) fn of(folder: &Path, definitions: Vec<Definition>, users: &Values) -> Self {
+        let repository = Repository::of(folder, home::user().as_deref());
+        let remembered = TrustStore::read().about(&repository.identity);
+        let trusted_folders = trusted_folders(users);
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let standing = Standing::Undecided;
+        let mut trust =
+            Self { repository, definitions, standing, folder, remembered, trusted_folders };
+        trust.standing = trust.found(users);
+        trust
+    }
+
+    fn found(&self, users: &Values) -> Standing {
+        let said = users.get(&TRUST).and_then(|said| Some((users.switch(&TRUST)?, &said.origin)));
+        let is_withdrawn = self.remembered.is_withdrawn;
+        match said {
+            // What was said about all repositories does not outdo what was said about this one.
+            Some((true, Origin::File { .. })) if is_withdrawn => {}
+            Some((is_trusted, _)) => return Standing::Said(is_trusted),
+            None => {}
+        }
+        if !is_withdrawn && self.is_in_trusted_folder(&self.repository.root) {
+            return Standing::InTrustedFolder;
+        }
+        let changes = self.changes();
+        let remembered = &self.remembered;
+        match &remembered.declined {
+            _ if changes.is_empty() && self.definitions.is_empty() => Standing::Nothing,
+            _ if changes.is_empty() => Standing::Trusted,
+            Some(declined) if *declined == digests(&self.definitions) => Standing::Declined,
+            _ if remembered.is_trusted => Standing::Changed(changes),
+            _ => Standing::Undecided,
+        }
+    }
+
+    /// The differences to what was trusted.
+    fn changes(&self) -> Vec<Change> {
+        let known = &self.remembered.trusted;
+        let mut changes = vec![];
+        for definition in &self.definitions {
+            match known.get(&definition.id()) {
+                Some(digest) if *digest == definition.digest => {}
+                Some(_) => changes.push(Change::Changed(definition.clone())),
+                None => changes.push(Change::Added(definition.clone())),
+            }
+        }
+        if self.remembered.is_trusted {
+            let current = digests(&self.definitions);
+            let gone = known.keys().filter(|id| !current.contains_key(*id));
+            let gone = gone.filter(|id| self.is_missed(id));
+            changes.extend(gone.map(|id| Change::Removed(id.clone())));
+        }
+        changes
+    }
+
+    /// Whether a definition that is gone may have protected something here: one in this folder or
+    /// above it, and of a kind that acts by itself.
+    fn is_missed(&self, id: &str) -> bool {
+        let mut words = id.splitn(3, ' ');
+        let (kind, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let acts = !["check", "workflow", "instructions", "file", "setting"].contains(&kind);
+        let path = Path::new(path);
+        let is_folder = |part: &Component<'_>| {
+            !part.as_os_str().as_encoded_bytes().starts_with(b".")
+                && path.file_name() != Some(part.as_os_str())
+        };
+        let place: PathBuf = path.components().take_while(is_folder).collect();
+        acts && self.folder.starts_with(self.repository.root.join(place))
+    }
+
+    fn is_in_trusted_folder(&self, root: &Path) -> bool {
+        self.trusted_folders.iter().any(|folder| root.starts_with(folder))
+    }
+
+    /// Whether what the project defines is used.
+    pub(crate) fn is_trusted(&self) -> bool {
+        match self.standing {
+            Standing::Said(is_trusted) => is_trusted,
+            Standing::Nothing | Standing::InTrustedFolder | Standing::Trusted | Standing::Once => {
+                true
+            }
+            Standing::Declined | Standing::Undecided | Standing::Changed(_) => false,
+        }
+    }
+
+    /// Whether the user says for this time that everything may be used.
+    pub(crate) fn is_said(&self) -> bool {
+        self.standing == Standing::Said(true)
+    }
+
+    /// Settles whether the definitions are used, before something acts: asks a person who is
+    /// there, and otherwise says what is not used. Definitions that have changed since they were
+    /// trusted are refused then, because one of them may be there to protect.
+    pub(crate) fn settle(&mut self, asking: Asking) -> Result<(), Failure> {
+        match (&self.standing, asking) {
+            (Standing::Undecided | Standing::Changed(_), Asking::Terminal) => {
+                let answer = ask(&question_text(self));
+                self.answer(answer);
+            }
+            (Standing::Changed(changes), Asking::Nobody) => {
+                return Err(Failure::Usage(refusal(&self.repository.root, changes)));
+            }
+            (
+                Standing::Said(_)
+                | Standing::Nothing
+                | Standing::InTrustedFolder
+                | Standing::Trusted
+                | Standing::Once
+                | Standing::Declined
+                | Standing::Undecided
+                | Standing::Changed(_),
+                _,
+            ) => {}
+        }
+        if asking == Asking::Looking {
+            return Ok(());
+        }
+        if matches!(self.standing, Standing::Said(true)) && !self.definitions.is_empty() {
+            self.remember_once();
+        }
+        if let Some(line) = self.unused() {
+            paint::warn(&line);
+        }
+        Ok(())
+    }
+
+    /// Whether a person has to be asked.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.standing, Standing::Undecided | Standing::Changed(_))
+    }
+
+    /// Takes what a person has answered for this time.
+    pub(crate) fn take(&mut self, answer: Answer) {
+        self.standing = match answer {
+            Answer::Trust => Standing::Trusted,
+            Answer::Once => Standing::Once,
+            Answer::GoOnWithout | Answer::None => Standing::Declined,
+        };
+    }
+
+    /// Takes what a person has answered, and remembers it if that is possible.
+    pub(crate) fn answer(&mut self, answer: Answer) {
+        if let Err(failure) = self.remember(answer) {
+            paint::warn(&failure.to_string());
+        }
+    }
+
+    /// Takes what a person has answered, and remembers it.
+    pub(crate) fn remember(&mut self, answer: Answer) -> Result<(), Failure> {
+        self.take(answer);
+        let definitions = digests(&self.definitions);
+        let decision = match answer {
+            Answer::Trust => Decision::Trusted { definitions },
+            Answer::GoOnWithout => Decision::Declined { definitions },
+            Answer::Once => {
+                self.remember_once();
+                return Ok(());
+            }
+            // Nobody answered, so nothing was decided.
+            Answer::None => return Ok(()),
+        };
+        TrustStore::read().decide(&self.repository.identity, decision)
+    }
+
+    /// Lets the run that begins now be resumed with the same definitions.
+    fn remember_once(&self) {
+        let definitions = digests(&self.definitions);
+        if self.remembered.once.contains(&definitions) {
+            return;
+        }
+        // Without a home folder the resumed run is asked about.
+        let decision = Decision::Once { definitions };
+        let _ = TrustStore::read().decide(&self.repository.identity, decision);
+    }
+
+    /// Lets a session go on as it began. One that began with trust keeps it while the definitions
+    /// are the same; `checks` are the checks it has run so far, which it may have made itself.
+    pub(crate) fn continue_session(&mut self, began_trusted: bool, checks: &[String]) {
+        if !began_trusted || !self.is_open() || self.remembered.is_withdrawn {
+            return;
+        }
+        let is_own_check = |definition: &Definition| {
+            definition.kind == DefinitionKind::Check && checks.contains(&definition.name)
+        };
+        let left = self.definitions.iter().filter(|definition| !is_own_check(definition));
+        let left = digests(left);
+        let is_known =
+            |known: &Digests| left.iter().all(|(id, digest)| known.get(id) == Some(digest));
+        if is_known(&self.remembered.trusted) || self.remembered.once.iter().any(is_known) {
+            self.standing = Standing::Once;
+        }
+    }
+
+    /// The line about what is not used, when something is not.
+    pub(crate) fn unused(&self) -> Option<String> {
+        if self.is_trusted() || self.definitions.is_empty() {
+            return None;
+        }
+        let listed = summary(&self.definitions);
+        Some(format!(
+            "not used, because this repository is not trusted: {listed} (to use them: atomic trust .)"
+        ))
+    }
+
+    /// Whether workflow code may be run: `path` is where it was found.
+    pub(crate) fn covers(&self, path: &Path, digest: &str) -> bool {
+        let definition = workflow_definition(&self.repository.root, path, digest);
+        match &self.standing {
+            Standing::Said(is_trusted) => *is_trusted,
+            Standing::InTrustedFolder if path.starts_with(&self.repository.root) => true,
+            Standing::Once | Standing::Trusted if self.definitions.contains(&definition) => true,
+            Standing::Nothing
+            | Standing::InTrustedFolder
+            | Standing::Trusted
+            | Standing::Once
+            | Standing::Declined
+            | Standing::Undecided
+            | Standing::Changed(_) => self.is_remembered(path, digest),
+        }
+    }
+
+    /// Whether the user has allowed this workflow code before, in whichever repository it lies.
+    fn is_remembered(&self, path: &Path, digest: &str) -> bool {
+        let repository = repository_of(path);
+        let known = TrustStore::read().about(&repository.identity);
+        let definition = workflow_definition(&repository.root, path, digest);
+        known.trusted.get(&definition.id()).is_some_and(|known| known == digest)
+            || !known.is_withdrawn && self.is_in_trusted_folder(&repository.root)
+    }
+
+    /// Whether the user goes on without a workflow file that was listed in the question.
+    pub(crate) fn has_declined(&self, path: &Path) -> bool {
+        let id = workflow_definition(&self.repository.root, path, "").id();
+        self.standing == Standing::Declined
+            && self.definitions.iter().any(|definition| definition.id() == id)
+    }
+
+    /// Whether workflow code was allowed before, as it was then.
+    pub(crate) fn has_changed(&self, path: &Path, digest: &str) -> bool {
+        let repository = repository_of(path);
+        let known = TrustStore::read().about(&repository.identity);
+        let id = workflow_definition(&repository.root, path, digest).id();
+        known.trusted.get(&id).is_some_and(|known| known != digest)
+    }
+}
+
+/// The repository in which a file lies.
+pub(crate) fn repository_of(path: &Path) -> Repository {
+    let folder = path.parent().unwrap_or(path);
+    // Outside of a repository, of `…/x/.atomic/workflows/a.ts` the folder `…/x`.
+    let around = folder.ancestors().find(|above| above.ends_with(".atomic"));
+    let folder = around.and_then(Path::parent).unwrap_or(folder);
+    Repository::of(folder, home::user().as_deref())
+}
+
+/// Remembers that workflow code may be run.
+pub(crate) fn allow_code(path: &Path, digest: &str) -> Result<(), Failure> {
+    let repository = repository_of(path);
+    let definition = workflow_definition(&repository.root, path, digest);
+    let decision = Decision::Allowed { definitions: digests([&definition]) };
+    TrustStore::read().decide(&repository.identity, decision)
+}
+
+/// Trusts what is in a project that Atomic itself has made, as it is now.
+pub(crate) fn trust_as_made(trust: &ProjectTrust) {
+    if !trust.definitions.is_empty() {
+        // Without a home folder the next run asks.
+        let decision = Decision::Allowed { definitions: digests(&trust.definitions) };
+        let _ = TrustStore::read().decide(&trust.repository.identity, decision);
+    }
+}
+
+/// The folders in which everything is trusted.
+fn trusted_folders(users: &Values) -> Vec<PathBuf> {
+    let folders = users.list(&TRUSTED_FOLDERS).unwrap_or_default();
+    let absolute = |text: &String| {
+        let at_home = text.strip_prefix('~').and_then(|rest| {
+            let rest = rest.strip_prefix('/').or(rest.is_empty().then_some(""))?;
+            Some(home::user()?.join(rest))
+        });
+        let folder = at_home.unwrap_or_else(|| PathBuf::from(text));
+        folder.is_absolute().then(|| folder.canonicalize().ok())?
+    };
+    folders.iter().filter_map(absolute).collect()
+}
+
+/// Definitions by kind, each kind with the files it stands in.
+fn summary(definitions: &[Definition]) -> String {
+    let mut kinds: Vec<(&str, Vec<String>)> = vec![];
+    for definition in definitions {
+        let is_check = definition.kind == DefinitionKind::Check;
+        let path = || on_one_line(&definition.path.display().to_string());
+        let place = if is_check { definition.name.clone() } else { path() };
+        let heading = definition.kind.heading();
+        match kinds.iter_mut().find(|(known, _)| *known == heading) {
+            Some((_, places)) if places.contains(&place) => {}
+            Some((_, places)) => places.push(place),
+            None => kinds.push((heading, vec![place])),
+        }
+    }
+    let listed = kinds.iter().map(|(heading, places)| format!("{heading} ({})", places.join(", ")));
+    paint::printable(&listed.collect::<Vec<_>>().join(", "))
+}
+
+/// Why a command is refused whose project has changed since it was trusted.
+fn refusal(root: &Path, changes: &[Change]) -> String {
+    let lines: Vec<String> = changes.iter().map(|change| format!("  {change}")).collect();
+    let lines = paint::printable(&lines.join("\n"));
+    format!(
+        "{}: definitions have changed since you trusted this repository:\n{lines}\n  hint: look at \
+         them, then run: atomic trust .\n  hint: or pass --trust or --no-trust for this time",
+        root.display()
+    )
+}
+
+impl std::fmt::Display for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Added(definition) => write!(f, "added    {definition}"),
+            Self::Changed(definition) => write!(f, "changed  {definition}"),
+            Self::Removed(id) => write!(f, "removed  {}", on_one_line(id)),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Definitions that a project brings along: everything in its files that would run by itself, or
+//! change how agents work, once the user trusts the repository.
+//!
+//! Only definitions count, not the files they lead to: the command of a hook, not the script that
+//! the command runs. Nothing here starts a process or follows a link out of the repository.
+
+mod git;
+mod programs;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+pub use git::{Repository, commands_in_git};
+pub use programs::program_definitions;
+
+/// Something a project defines.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Definition {
+    /// What kind of thing it is.
+    pub kind: DefinitionKind,
+    /// The file it stands in, from the repository's root.
+    pub path: PathBuf,
+    /// What it is called there.
+    pub name: String,
+    /// What it would do, in one line.
+    pub detail: String,
+    /// The hash of the definition.
+    pub digest: String,
+}
+
+/// What kind of thing a project defines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DefinitionKind {
+    /// A command that an agent program runs when something happens.
+    Hook,
+    /// A server of tools.
+    McpServer,
+    /// A server that knows a programming language, or a formatter.
+    LanguageServer,
+    /// Code that an agent program loads.
+    Plugin,
+    /// A command in the repository's own git settings, or a git hook.
+    Git,
+    /// A command that checks the work.
+    Check,
+    /// The code of a workflow.
+    Workflow,
+    /// An agent that replaces the user's or a built-in one.
+    Agent,
+    /// A skill that replaces the user's or a built-in one.
+    Skill,
+    /// A command that replaces the user's or a built-in one.
+    Command,
+    /// A setting of Atomic that needs trust.
+    Setting,
+    /// A setting of an agent program.
+    ProgramSetting,
+    /// A text that an agent program reads into every conversation.
+    Instructions,
+    /// Something else in the folder of an agent program.
+    OtherFile,
+}
+
+impl DefinitionKind {
+    /// The heading of a list of such definitions.
+    pub fn heading(self) -> &'static str {
+        match self {
+            Self::Hook => "hooks",
+            Self::McpServer => "MCP servers",
+            Self::LanguageServer => "language servers",
+            Self::Plugin => "plugins",
+            Self::Git => "git",
+            Self::Check => "checks",
+            Self::Workflow => "workflows",
+            Self::Agent => "agents",
+            Self::Skill => "skills",
+            Self::Command => "commands",
+            Self::Setting | Self::ProgramSetting => "settings",
+            Self::Instructions => "instructions",
+            Self::OtherFile => "other files",
+        }
+    }
+
+    /// The word that begins the id of such a definition.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Hook => "hook",
+            Self::McpServer => "mcp",
+            Self::LanguageServer => "lsp",
+            Self::Plugin => "plugin",
+            Self::Git => "git",
+            Self::Check => "check",
+            Self::Workflow => "workflow",
+            Self::Agent => "agent",
+            Self::Skill => "skill",
+            Self::Command => "command",
+            Self::Setting => "setting",
+            Self::ProgramSetting => "program",
+            Self::Instructions => "instructions",
+            Self::OtherFile => "file",
+        }
+    }
+}
+
+impl Definition {
+    /// A definition whose text is what counts.
+    pub fn new(
+        kind: DefinitionKind,
+        path: impl Into<PathBuf>,
+        name: impl Into<String>,
+        text: &str,
+    ) -> Self {
+        let (path, name, detail) = (path.into(), name.into(), one_line(text));
+        Self { kind, path, name, detail, digest: digest(text) }
+    }
+
+    /// The same with another line about what it would do.
+    #[must_use]
+    pub fn detailed(self, detail: impl Into<String>) -> Self {
+        Self { detail: one_line(&detail.into()), ..self }
+    }
+
+    /// The name under which a decision remembers the definition.
+    pub fn id(&self) -> String {
+        format!("{} {} {}", self.kind.word(), self.path.display(), self.name)
+    }
+}
+
+impl fmt::Display for Definition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&on_one_line(&self.name))?;
+        if !self.detail.is_empty() && self.detail != self.name {
+            write!(f, ": {}", on_one_line(&self.detail))?;
+        }
+        let path = self.path.display().to_string();
+        if !path.is_empty() && path != self.name {
+            write!(f, "  ({})", on_one_line(&path))?;
+        }
+        Ok(())
+    }
+}
+
+/// A name from a stranger's file, which must not begin a line of its own.
+pub fn on_one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// The hash of a text, as decisions remember it.
+pub fn digest(text: &str) -> String {
+    Sha256::digest(text).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The longest line about a definition.
+const LONGEST_DETAIL: usize = 100;
+
+fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    if line.chars().count() <= LONGEST_DETAIL {
+        return line;
+    }
+    let beginning: String = line.chars().take(LONGEST_DETAIL).collect();
+    format!("{beginning}…")
+}
+
+/// The commands in a definition, wherever they stand in it, for a person to read.
+fn commands(value: &Value) -> String {
+    let mut found = vec![];
+    collect_commands(value, &mut found);
+    if found.is_empty() { value.to_string() } else { found.join("; ") }
+}
+
+fn collect_commands(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match (key.as_str(), value) {
+                    ("command" | "bash" | "url", Value::String(text)) => {
+                        let arguments = fields.get("args").and_then(Value::as_array);
+                        let arguments = arguments.into_iter().flatten().filter_map(Value::as_str);
+                        let words: Vec<&str> =
+                            [text.as_str()].into_iter().chain(arguments).collect();
+                        found.push(words.join(" "));
+                    }
+                    ("command", Value::Array(words)) => {
+                        let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+                        found.push(words.join(" "));
+                    }
+                    (_, value) => collect_commands(value, found),
+                }
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| collect_commands(value, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The folders from one up to the repository's root, the root first.
+fn folders_between<'f>(root: &Path, folder: &'f Path) -> Vec<&'f Path> {
+    let mut folders: Vec<&Path> =
+        folder.ancestors().take_while(|above| above.starts_with(root)).collect();
+    folders.reverse();
+    folders
+}

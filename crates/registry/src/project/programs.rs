@@ -1,0 +1,232 @@
+//! Definitions in the files of agent programs: Claude Code, OpenCode, GitHub Copilot.
+//!
+//! The tables name what is known. Everything else in a program's folder counts as well, by its
+//! name: a program may learn to load a file that no table names.
+
+use std::fs;
+use std::path::Path;
+
+use jsonc_parser::ParseOptions;
+use serde_json::{Map, Value};
+
+use super::{Definition, DefinitionKind as Kind, commands, folders_between};
+use crate::files;
+
+/// Files of settings, each key of which is a definition.
+const SETTINGS: &[&str] = &[
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    "opencode.json",
+    "opencode.jsonc",
+    ".opencode/opencode.json",
+    ".opencode/opencode.jsonc",
+    ".github/copilot/settings.json",
+    ".github/copilot/settings.local.json",
+    ".copilot/config.json",
+    ".copilot/settings.json",
+];
+
+/// Keys of settings whose values are definitions by name.
+const BY_NAME: &[(&str, Kind)] = &[
+    ("hooks", Kind::Hook),
+    ("mcp", Kind::McpServer),
+    ("mcpServers", Kind::McpServer),
+    ("lsp", Kind::LanguageServer),
+    ("formatter", Kind::LanguageServer),
+];
+
+/// Keys of settings that the registry reads, or that change nothing but the look.
+const NOT_DEFINITIONS: &[&str] = &["$schema", "agent", "command", "theme", "keybinds", "tui"];
+
+/// Files with servers, and the key under which they stand.
+const SERVERS: &[(&str, &str, Kind)] = &[
+    (".mcp.json", "mcpServers", Kind::McpServer),
+    (".github/mcp.json", "mcpServers", Kind::McpServer),
+    (".copilot/mcp-config.json", "mcpServers", Kind::McpServer),
+    (".vscode/mcp.json", "servers", Kind::McpServer),
+    (".github/lsp.json", "lspServers", Kind::LanguageServer),
+    (".lsp.json", "lspServers", Kind::LanguageServer),
+];
+
+/// Folders with code, every file of which is a definition.
+const CODE: &[(&str, Kind)] = &[
+    (".github/hooks", Kind::Hook),
+    (".opencode/plugin", Kind::Plugin),
+    (".opencode/plugins", Kind::Plugin),
+    (".opencode/tool", Kind::Plugin),
+    (".opencode/tools", Kind::Plugin),
+];
+
+/// Texts and folders of texts that programs read into every conversation.
+const INSTRUCTIONS: &[&str] = &[
+    "CLAUDE.md",
+    "CLAUDE.local.md",
+    "AGENTS.md",
+    ".claude/CLAUDE.md",
+    ".claude/rules",
+    ".github/copilot-instructions.md",
+    ".github/instructions",
+    ".opencode/AGENTS.md",
+];
+
+/// Folders of programs, and what in them is no definition: the registry reads it, a definition
+/// leads to it, or it is the program's own.
+const FOLDERS: &[(&str, &[&str])] = &[
+    (".claude", &["agents", "commands", "skills", "hooks", "worktrees", ".gitignore"]),
+    (
+        ".opencode",
+        &[
+            "agent",
+            "agents",
+            "command",
+            "commands",
+            "skill",
+            "skills",
+            "node_modules",
+            ".gitignore",
+            "bun.lock",
+            "package-lock.json",
+        ],
+    ),
+    (".copilot", &["agents", "skills"]),
+    (".github/copilot", &[]),
+];
+
+/// The definitions for agent programs in a folder and those above it, up to the repository's root.
+pub fn program_definitions(root: &Path, folder: &Path) -> Vec<Definition> {
+    let mut found = vec![];
+    for folder in folders_between(root, folder) {
+        let mut reader = Reader { root, folder, found: vec![] };
+        SETTINGS.iter().for_each(|file| reader.settings(file));
+        SERVERS.iter().for_each(|(file, key, kind)| reader.servers(file, key, *kind));
+        CODE.iter().for_each(|(folder, kind)| reader.code(folder, *kind));
+        INSTRUCTIONS.iter().for_each(|name| reader.instructions(name));
+        FOLDERS.iter().for_each(|(folder, known)| reader.others(folder, known));
+        found.append(&mut reader.found);
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+struct Reader<'r> {
+    root: &'r Path,
+    folder: &'r Path,
+    found: Vec<Definition>,
+}
+
+impl Reader<'_> {
+    fn add(&mut self, kind: Kind, file: &str, name: &str, value: &Value) {
+        let is_setting = kind == Kind::ProgramSetting;
+        let detail = if is_setting { value.to_string() } else { commands(value) };
+        let definition = Definition::new(kind, self.relative(file), name, &value.to_string());
+        self.found.push(definition.detailed(detail));
+    }
+
+    fn relative(&self, file: &str) -> std::path::PathBuf {
+        let path = self.folder.join(file);
+        path.strip_prefix(self.root).unwrap_or(&path).to_owned()
+    }
+
+    fn is_there(&self, file: &str) -> bool {
+        fs::symlink_metadata(self.folder.join(file)).is_ok()
+    }
+
+    /// The object in a file. One that cannot be read is a definition as a whole: a program may
+    /// read what we cannot.
+    fn object(&mut self, file: &str) -> Option<Map<String, Value>> {
+        if !self.is_there(file) {
+            return None;
+        }
+        let text = files::read(&self.folder.join(file)).map(|text| text.text).unwrap_or_default();
+        let bare = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        match jsonc_parser::parse_to_serde_value(bare, &ParseOptions::default()) {
+            Ok(Value::Object(fields)) => Some(fields),
+            _ => {
+                let whole = Definition::new(Kind::OtherFile, self.relative(file), file, &text);
+                self.found.push(whole.detailed("cannot be read as JSON"));
+                None
+            }
+        }
+    }
+
+    fn settings(&mut self, file: &str) {
+        for (key, value) in self.object(file).into_iter().flatten() {
+            let by_name = BY_NAME.iter().find(|(name, _)| *name == key);
+            match (by_name, value) {
+                (Some((_, kind)), Value::Object(all)) => {
+                    all.iter().for_each(|(name, value)| self.add(*kind, file, name, value));
+                }
+                (Some((_, kind)), value) => self.add(*kind, file, &key, &value),
+                (None, Value::Array(all)) if key == "plugin" => {
+                    for value in &all {
+                        let name = value.as_str().unwrap_or(&key).to_owned();
+                        self.add(Kind::Plugin, file, &name, value);
+                    }
+                }
+                (None, _) if NOT_DEFINITIONS.contains(&key.as_str()) => {}
+                (None, value) => self.add(Kind::ProgramSetting, file, &key, &value),
+            }
+        }
+    }
+
+    fn servers(&mut self, file: &str, key: &str, kind: Kind) {
+        let Some(mut fields) = self.object(file) else { return };
+        match fields.remove(key) {
+            Some(Value::Object(all)) => {
+                all.iter().for_each(|(name, value)| self.add(kind, file, name, value));
+            }
+            Some(value) => self.add(kind, file, key, &value),
+            // Some versions read the servers without a key around them.
+            None => fields.iter().for_each(|(name, value)| self.add(kind, file, name, value)),
+        }
+    }
+
+    /// Files of code in a folder and below it.
+    fn code(&mut self, folder: &str, kind: Kind) {
+        for name in self.names_in(folder) {
+            let file = format!("{folder}/{name}");
+            if self.folder.join(&file).is_dir() {
+                self.code(&file, kind);
+                continue;
+            }
+            let read = files::read(&self.folder.join(&file));
+            let text = read.map_or_else(|finding| finding.message, |text| text.text);
+            let definition = Definition::new(kind, self.relative(&file), &name, &text);
+            let detail = serde_json::from_str::<Value>(&text).map(|value| commands(&value));
+            self.found.push(definition.detailed(detail.unwrap_or_default()));
+        }
+    }
+
+    /// Instructions count by being there: a question about every edit of a text helps nobody.
+    fn instructions(&mut self, name: &str) {
+        if self.is_there(name) {
+            self.found.push(Definition::new(Kind::Instructions, self.relative(name), name, ""));
+        }
+    }
+
+    /// What else is in the folder of a program.
+    fn others(&mut self, folder: &str, known: &[&str]) {
+        for name in self.names_in(folder) {
+            let file = format!("{folder}/{name}");
+            let is_read = SETTINGS.contains(&file.as_str())
+                || SERVERS.iter().any(|(server, _, _)| *server == file)
+                || CODE.iter().any(|(code, _)| *code == file)
+                || INSTRUCTIONS.contains(&file.as_str());
+            if !is_read && !known.contains(&name.as_str()) {
+                self.found.push(Definition::new(Kind::OtherFile, self.relative(&file), &file, ""));
+            }
+        }
+    }
+
+    /// The names in a folder. A folder with more than anybody has is listed by its first names:
+    /// what is beyond them is never used without trust either.
+    fn names_in(&self, folder: &str) -> Vec<String> {
+        const MOST: usize = 1_000;
+        let entries = fs::read_dir(self.folder.join(folder)).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.take(MOST).collect();
+        names.sort();
+        names
+    }
+}
