@@ -11,6 +11,7 @@ mod acp_both;
 mod acp_client;
 mod acp_edges;
 mod agents;
+mod agree;
 mod backends;
 mod ceilings;
 mod crash;
