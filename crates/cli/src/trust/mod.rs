@@ -144,6 +144,15 @@ impl ProjectTrust {
         changes
     }
 
+    /// The ids of definitions that were trusted and are gone.
+    fn removed(&self) -> Vec<String> {
+        let removed = self.changes().into_iter().filter_map(|change| match change {
+            Change::Removed(id) => Some(id),
+            Change::Added(_) | Change::Changed(_) => None,
+        });
+        removed.collect()
+    }
+
     /// Whether a definition that is gone may have protected something here: one in this folder or
     /// above it, and of a kind that acts by itself.
     fn is_missed(&self, id: &str) -> bool {
@@ -241,7 +250,7 @@ impl ProjectTrust {
         self.take(answer);
         let definitions = digests(&self.definitions);
         let decision = match answer {
-            Answer::Trust => Decision::Trusted { definitions },
+            Answer::Trust => Decision::Trusted { definitions, removed: self.removed() },
             Answer::GoOnWithout => Decision::Declined { definitions },
             Answer::Once => {
                 self.remember_once();

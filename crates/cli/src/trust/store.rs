@@ -46,7 +46,12 @@ struct Entry {
 #[serde(tag = "decision", rename_all = "snake_case")]
 pub(crate) enum Decision {
     /// These definitions may be used, from now on.
-    Trusted { definitions: Digests },
+    Trusted {
+        definitions: Digests,
+        /// The ids of definitions that were trusted before and are gone.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        removed: Vec<String>,
+    },
     /// These definitions may be used, and nothing is decided about others: Atomic itself wrote them
     /// for the user, or the user was asked about just these.
     Allowed { definitions: Digests },
@@ -93,8 +98,9 @@ impl TrustStore {
         let mut known = Remembered::default();
         for entry in self.entries.iter().filter(|entry| entry.root == root) {
             match &entry.decision {
-                Decision::Trusted { definitions } => {
+                Decision::Trusted { definitions, removed } => {
                     known.is_trusted = true;
+                    known.trusted.retain(|id, _| !removed.contains(id));
                     known.trusted.extend(definitions.clone());
                     known.declined = None;
                 }

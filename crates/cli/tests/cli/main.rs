@@ -55,6 +55,7 @@ mod settings;
 mod sharing;
 mod stream;
 mod terminal;
+mod trust;
 mod turn;
 mod typescript;
 mod typescript_described;

@@ -1,0 +1,231 @@
+//! Trust in a repository: asked once, remembered by definition, the same in every command.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::env::{TestEnv, ran};
+use crate::scene::{Scene, agent, ask, done, review, reviewer, run, say, worker};
+use crate::terminal::typing;
+
+const HOOKS: &str = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "./x"}]}]}}"#;
+
+fn write(env: &TestEnv, path: &str, text: &str) {
+    let path = env.outside(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// A repository with a hook.
+fn hooked() -> TestEnv {
+    let env = TestEnv::new();
+    git(&env.work(), &["init", "-q"]);
+    write(&env, "work/.claude/settings.json", HOOKS);
+    env
+}
+
+fn git(folder: &Path, args: &[&str]) {
+    let mut git = Command::new("git");
+    git.args(["-c", "user.name=t", "-c", "user.email=t@example.org"]);
+    assert!(git.current_dir(folder).args(args).status().unwrap().success(), "{args:?}");
+}
+
+fn turn(env: &TestEnv, more: &[&str]) -> Command {
+    let script = env.script(&Scene::default().turn(agent("assistant").does([say("Hi.")])).toml());
+    let mut command = env.atomic(["-p", "Hello", "--script"]);
+    command.arg(script).args(more);
+    command
+}
+
+/// Whether a turn in this folder uses what the project defines.
+fn is_trusted_in(env: &TestEnv, folder: &Path) -> bool {
+    let mut command = turn(env, &[]);
+    command.current_dir(folder);
+    let ended = ran(command);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let sessions = folder.join(".atomic/sessions");
+    let session = fs::read_dir(&sessions).unwrap().map(|entry| entry.unwrap().path());
+    let session = session.into_iter().find(|path| path.is_dir()).unwrap();
+    let journal = fs::read_to_string(session.join("journal.jsonl")).unwrap();
+    fs::remove_dir_all(&sessions).unwrap();
+    let first: Value = serde_json::from_str(journal.lines().next().unwrap()).unwrap();
+    let is_trusted = first["settings"]["trusted"].as_bool().unwrap();
+    assert_eq!(!is_trusted, ended.stderr.contains("not used, because"), "{ended:?}");
+    is_trusted
+}
+
+fn is_trusted(env: &TestEnv) -> bool {
+    is_trusted_in(env, &env.work())
+}
+
+#[test]
+fn the_question_lists_what_trust_would_change() {
+    let env = hooked();
+    git(&env.work(), &["config", "core.fsmonitor", "./spy"]);
+    write(&env, "work/.mcp.json", r#"{"mcpServers": {"db": {"command": "npx", "args": ["db"]}}}"#);
+    write(&env, "work/.atomic/settings.json", r#"{"model": "opus"}"#);
+    write(&env, "work/.atomic/agents/worker.md", "You work.");
+    write(&env, "work/Makefile", "test:\n\ttrue\n");
+    write(&env, "work/AGENTS.md", "Be kind.");
+    let asked = typing(&turn(&env, &[]), &[("1, 2 or 3: ", "1\n", &|| ())]);
+    assert_eq!(asked.code, Some(0), "{asked:?}");
+    for listed in [
+        "Stop: ./x  (.claude/settings.json)",
+        "db: npx db  (.mcp.json)",
+        "core.fsmonitor: ./spy  (.git/config)",
+        "make test",
+        "worker: replaces the built-in one  (.atomic/agents/worker.md)",
+        "model: \"opus\"  (.atomic/settings.json)",
+        "AGENTS.md",
+    ] {
+        assert!(asked.stdout.contains(listed), "{listed}: {}", asked.stdout);
+    }
+    let again = typing(&turn(&env, &[]), &[]);
+    assert!(!again.stdout.contains("1, 2 or 3"), "{again:?}");
+    // What a definition runs, and a text, may change.
+    write(&env, "work/x", "#!/bin/sh\n");
+    write(&env, "work/Makefile", "test:\n\tfalse\n");
+    write(&env, "work/AGENTS.md", "Be quick.");
+    assert!(is_trusted(&env));
+}
+
+#[test]
+fn a_changed_definition_is_refused_where_nobody_can_be_asked() {
+    let env = hooked();
+    assert!(!is_trusted(&env));
+    assert_eq!(env.run(["trust", "."]).code, Some(0));
+    assert!(is_trusted(&env));
+    let changes = [
+        (".claude/settings.json", HOOKS.replace("./x", "./y"), "changed  Stop: ./y"),
+        (".mcp.json", r#"{"mcpServers": {"a": {"command": "b"}}}"#.to_owned(), "added    a: b"),
+        (".claude/settings.json", "{}".to_owned(), "removed  hook .claude/settings.json Stop"),
+    ];
+    for (file, text, difference) in changes {
+        write(&env, &format!("work/{file}"), &text);
+        let refused = ran(turn(&env, &[]));
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains(difference), "{difference}: {}", refused.stderr);
+        assert_eq!(ran(turn(&env, &["--no-trust"])).code, Some(0));
+        assert_eq!(ran(turn(&env, &["--trust"])).code, Some(0));
+        assert_eq!(ran(turn(&env, &[])).code, Some(2), "both were for that time only");
+        fs::remove_dir_all(env.work().join(".atomic")).unwrap();
+        assert_eq!(env.run(["trust", "."]).code, Some(0));
+        assert!(is_trusted(&env), "{difference}");
+    }
+}
+
+#[test]
+fn subfolders_and_worktrees_follow_their_repository() {
+    let env = hooked();
+    git(&env.work(), &["add", "."]);
+    git(&env.work(), &["commit", "-q", "-m", "one"]);
+    git(&env.work(), &["worktree", "add", "-q", "../tree"]);
+    let inner = env.work().join("a/b");
+    fs::create_dir_all(&inner).unwrap();
+    let all = [env.work(), inner.clone(), env.outside("tree")];
+    assert!(all.iter().all(|folder| !is_trusted_in(&env, folder)));
+    let mut trust = env.atomic(["trust", "."]);
+    trust.current_dir(&inner);
+    assert_eq!(ran(trust).code, Some(0));
+    assert!(all.iter().all(|folder| is_trusted_in(&env, folder)));
+    // What is new in a subfolder is new, and only there.
+    write(&env, "work/a/.claude/settings.json", HOOKS);
+    let mut below = turn(&env, &[]);
+    below.current_dir(&inner);
+    assert_eq!(ran(below).code, Some(2));
+    assert!(is_trusted(&env));
+}
+
+#[test]
+fn withdrawal_holds_at_once_and_over_folders_that_are_trusted() {
+    let env = hooked();
+    write(&env, "home/.atomic/settings.json", r#"{"trusted_folders": ["~/../work"]}"#);
+    assert!(is_trusted(&env));
+    assert_eq!(env.run(["trust", ".", "--withdraw"]).code, Some(0));
+    assert!(!is_trusted(&env));
+    assert_eq!(env.run(["trust", "."]).code, Some(0));
+    assert!(is_trusted(&env));
+    write(&env, "home/.atomic/settings.json", r#"{"trusted_folders": ["work", "~/elsewhere"]}"#);
+    assert_eq!(env.run(["trust", ".", "--withdraw"]).code, Some(0));
+    assert!(!is_trusted(&env), "a relative path is no folder");
+}
+
+/// A run that was trusted once goes on as it began, until trust is taken back or something changes.
+#[test]
+fn a_run_that_was_trusted_once_is_resumed_so() {
+    let env = hooked();
+    let scene = Scene::of(&[("#1", &[])])
+        .turn(worker("Task #1").without("The user's answer").does([ask("Which?", &["A", "B"])]))
+        .turn(worker("Task #1").does([done("as asked")]))
+        .turn(reviewer().does([review(&[])]))
+        .toml();
+    let resumed = |args: &[&str]| {
+        let ended = env.run([&["resume", "last"], args].concat());
+        let facts = env.facts();
+        let newest = facts.iter().rev().find(|fact| fact["type"] == "session_resumed");
+        (ended.code, newest.map(|fact| fact["settings"]["trusted"].clone()))
+    };
+    let began = env.ralph(&scene, &["--trust", "--check", "true"]);
+    assert_eq!(began.code, Some(3), "{began:?}");
+    assert_eq!(resumed(&[]), (Some(3), Some(true.into())));
+    write(&env, "work/.mcp.json", r#"{"mcpServers": {"a": {"command": "b"}}}"#);
+    assert_eq!(resumed(&[]), (Some(3), Some(false.into())), "a server was added");
+    fs::remove_file(env.work().join(".mcp.json")).unwrap();
+    assert_eq!(resumed(&["--trust"]), (Some(3), Some(true.into())));
+    assert_eq!(env.run(["trust", ".", "--withdraw"]).code, Some(0));
+    assert_eq!(resumed(&[]), (Some(3), Some(false.into())), "withdrawn");
+}
+
+/// A run in an empty folder makes its own checks, and may run them after a pause, too.
+#[test]
+fn a_run_may_use_the_checks_it_has_made_itself() {
+    let env = TestEnv::new();
+    let scene = Scene::of(&[("#1", &[]), ("#2", &["#1"])])
+        .turn(worker("Task #1").does([
+            run("printf 'test:\\n\\techo checked >> \"$$LEDGER\"\\n' > Makefile"),
+            done("made a Makefile"),
+        ]))
+        .turn(worker("Task #2").without("The user's answer").does([ask("Which?", &["A", "B"])]))
+        .turn(worker("Task #2").does([done("as asked")]))
+        .turn(reviewer().does([review(&[])]))
+        .toml();
+    assert_eq!(env.ralph(&scene, &[]).code, Some(3));
+    assert_eq!(env.ledger(), ["checked"]);
+    let ended = env.run(["answer", "last", "A", "--resume"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(env.ledger(), ["checked", "checked"]);
+}
+
+#[test]
+fn what_atomic_wrote_for_the_user_is_trusted_as_written() {
+    let env = TestEnv::new();
+    assert_eq!(env.run(["new", "workflow", "mine"]).code, Some(0));
+    let drawn = env.run(["graph", "mine"]);
+    assert_eq!(drawn.code, Some(0), "{drawn:?}");
+    assert_eq!(env.run(["config", "set", "check", "true"]).code, Some(0));
+    assert!(is_trusted(&env));
+    assert_eq!(env.run(["config", "get", "check"]).stdout, "true\n");
+    let path = env.work().join(".atomic/workflows/mine.ts");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, format!("{text}\n// changed\n")).unwrap();
+    assert_eq!(env.run(["graph", "mine"]).code, Some(1), "somebody has changed it");
+    let refused = env.run(["new", "workflow", "ralph"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("--force"), "{refused:?}");
+    assert_eq!(env.run(["new", "workflow", "ralph", "--force"]).code, Some(0));
+}
+
+#[test]
+fn the_flag_that_was_renamed_says_so() {
+    let env = TestEnv::new();
+    let refused = ran(turn(&env, &["--sandbox"]));
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("--allow-root"), "{refused:?}");
+    let mut by_variable = turn(&env, &[]);
+    by_variable.env(format!("ATOMIC_{}", "SANDBOX"), "true");
+    let refused = ran(by_variable);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("ATOMIC_ALLOW_ROOT"), "{refused:?}");
+}
