@@ -1,4 +1,6 @@
-//! `xtask bench`: the benchmarks, always from a release build.
+//! `xtask bench`: the benchmarks from a release build, and a smoke run of them from the test build.
+
+use std::process::Command;
 
 use crate::metadata::{Metadata, cargo};
 
@@ -7,20 +9,24 @@ const BINARY: &str = "bench";
 
 /// Runs the benchmarks with `flags` handed through.
 pub(crate) fn run(tree: &Metadata, flags: &[&str]) -> Result<(), String> {
-    let status = cargo()
-        .args(command_line(tree, flags)?)
-        .status()
-        .map_err(|e| format!("cannot start cargo: {e}"))?;
+    is_there(tree)?;
+    let fixed = ["run", "--release", "--package", PACKAGE, "--bin", BINARY, "--"];
+    let status =
+        cargo().args(fixed).args(flags).status().map_err(|e| format!("cannot start cargo: {e}"))?;
     if status.success() { Ok(()) } else { Err(format!("the benchmarks failed ({status})")) }
 }
 
-/// What to ask cargo for. Without the binary this is an error, so that nobody takes a missing
-/// benchmark for a passing one.
-pub(crate) fn command_line(tree: &Metadata, flags: &[&str]) -> Result<Vec<String>, String> {
+/// Returns the command of the smoke run. The build of the tests has made the binary; asking cargo
+/// for this one package would compile it once more with other features.
+pub(crate) fn smoke(tree: &Metadata) -> Result<Command, String> {
+    is_there(tree)?;
+    let mut command = Command::new(tree.target_directory.join("debug").join(BINARY));
+    command.arg("--smoke");
+    Ok(command)
+}
+
+/// Fails without the binary, so that a missing benchmark is not taken for a passing one.
+fn is_there(tree: &Metadata) -> Result<(), String> {
     let exists = tree.package(PACKAGE).is_some_and(|p| p.has_target("bin", BINARY));
-    if !exists {
-        return Err(format!("not there yet: {PACKAGE} has no binary `{BINARY}`"));
-    }
-    let fixed = ["run", "--release", "--package", PACKAGE, "--bin", BINARY, "--"];
-    Ok(fixed.iter().chain(flags).map(|&word| word.to_owned()).collect())
+    if exists { Ok(()) } else { Err(format!("not there yet: {PACKAGE} has no binary `{BINARY}`")) }
 }

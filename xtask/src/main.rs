@@ -16,14 +16,19 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use metadata::Metadata;
+use test::Extent;
 
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
   check [--manifest <Cargo.toml>]  boundaries between crates, sizes, names, lints
-  test [--quick]                   everything, with a table at the end;
-                                   --quick leaves out clippy, deny, the crash tests and
-                                   those of real agents
+  test [--quick | --full]          everything, with a table at the end. Of the crash scenes and of
+                                   the tests of older agent programs only a tenth is played, chosen
+                                   by the commit or by ATOMIC_TEST_SAMPLE=<number>; --full plays
+                                   all of them, --quick leaves out clippy, deny, the crash tests
+                                   and those of real agents
+  test --against <binary> [name]…  the process tests whose names contain one of these words, on
+                                   another build of atomic; lists which fail and which pass there
   agents                           install the pinned agent programs where they are missing,
                                    and print their folder, for ATOMIC_AGENTS
   client                           install the pinned client of the Agent Client Protocol where it
@@ -41,8 +46,12 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments.as_slice() {
-        ["test"] => return exit(test::run(false)),
-        ["test", "--quick"] => return exit(test::run(true)),
+        ["test"] => return exit(test::run(Extent::Usual)),
+        ["test", "--quick"] => return exit(test::run(Extent::Quick)),
+        ["test", "--full"] => return exit(test::run(Extent::Full)),
+        ["test", "--against", binary, names @ ..] if !binary.starts_with('-') => {
+            Metadata::read(None).and_then(|tree| test::run_against(&tree, Path::new(binary), names))
+        }
         ["agents"] => test::print_agents(),
         ["client"] => test::print_client(),
         ["types"] => Metadata::read(None).and_then(|tree| test::check_types(&tree)),

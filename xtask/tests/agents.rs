@@ -199,8 +199,8 @@ fn the_installation_used_last_stays_beside_a_new_one() {
     assert_eq!(cache.names(), [key, "lock", "older"]);
 }
 
-/// The rows of a run in a workspace of nothing, and the runs of tests.
-fn rows(cache: &Cache, change: impl FnOnce(&mut Command)) -> (Vec<String>, String) {
+/// What a run in a workspace of nothing prints, and the runs of tests.
+fn test_run(cache: &Cache, change: impl FnOnce(&mut Command)) -> (String, String) {
     let root = cache.0.path().join("workspace");
     fs::create_dir_all(&root).unwrap();
     let metadata = serde_json::json!({
@@ -214,20 +214,29 @@ fn rows(cache: &Cache, change: impl FnOnce(&mut Command)) -> (Vec<String>, Strin
         .env("CARGO_CALLS", cache.0.path().join("cargo"))
         .env_remove("ATOMIC_AGENTS")
         .env_remove("ATOMIC_ACP_CLIENT")
+        .env_remove("ATOMIC_TEST_SAMPLE")
         .env_remove("CI");
     change(&mut command);
-    let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let output = command.output().unwrap();
+    let said = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    let calls = fs::read_to_string(cache.0.path().join("cargo")).unwrap_or_default();
+    (said.concat(), calls)
+}
+
+/// The rows of a run about the agent programs and the client, and the runs of tests.
+fn rows(cache: &Cache, change: impl FnOnce(&mut Command)) -> (Vec<String>, String) {
+    let (said, calls) = test_run(cache, change);
     assert!(said.contains("\nsuite "), "{said}");
     let (_, table) = said.split_once("\nsuite ").unwrap();
     let suites = ["agents ", "client ", "acp client ", "real agents "];
     let wanted = |line: &&str| suites.iter().any(|suite| line.starts_with(suite));
-    // Without the time it took.
+    // Without the time and the CPU time it took.
     let word = |line: &str| {
-        let (start, end) = line.split_once(" s").unwrap();
+        let (start, rest) = line.split_once(" s").unwrap();
+        let (_, end) = rest.split_once(" s").unwrap();
         let counts: Vec<&str> = start.split_whitespace().collect();
         format!("{}{end}", counts[..counts.len() - 1].join(" "))
     };
-    let calls = fs::read_to_string(cache.0.path().join("cargo")).unwrap();
     (table.lines().filter(wanted).map(word).collect(), calls)
 }
 
@@ -235,10 +244,11 @@ fn rows(cache: &Cache, change: impl FnOnce(&mut Command)) -> (Vec<String>, Strin
 fn the_suite_that_starts_the_programs_is_run_with_them() {
     let cache = Cache::new();
     let (rows, calls) = rows(&cache, |_| {});
-    assert_eq!(rows, ["agents ok 1 0", "client ok 1 0", "acp client ok 1 0", "real agents ok 1 0"]);
+    // The tests of the older program are a run of their own.
+    assert_eq!(rows, ["agents ok 1 0", "client ok 1 0", "acp client ok 1 0", "real agents ok 2 0"]);
     let folder = cache.install();
     let calls: Vec<&str> = calls.lines().collect();
-    assert_eq!(calls.len(), 4, "{calls:?}");
+    assert_eq!(calls.len(), 5, "{calls:?}");
     for call in calls {
         assert!(call.starts_with(folder.to_str().unwrap()), "{call}");
     }
@@ -263,4 +273,89 @@ fn without_the_programs_their_suite_is_not_run_and_in_ci_that_is_a_failure() {
     });
     let first = [format!("agents FAILED 0 1  {reason}"), format!("client FAILED 0 1  {client}")];
     assert_eq!(in_ci, [first, not_run].concat());
+}
+
+#[test]
+fn a_tenth_of_the_long_tests_is_played_and_can_be_played_again() {
+    let cache = Cache::new();
+    let (said, calls) = test_run(&cache, |command| {
+        command.env("ATOMIC_TEST_SAMPLE", "27");
+    });
+    let line = "playing a tenth of the long tests: ATOMIC_TEST_SAMPLE=27; --full plays all of them";
+    assert!(said.starts_with(line), "{said}");
+    assert!(calls.lines().all(|call| call.contains(" sample=27 ")), "{calls}");
+    let older = "--partition hash:8/10 -E test(real_agent) & test(::older::)";
+    assert_eq!(calls.lines().filter(|call| call.contains(older)).count(), 1, "{calls}");
+
+    // Without a commit the seed is 0.
+    let (said, _) = test_run(&cache, |_| {});
+    assert!(said.starts_with("playing a tenth of the long tests: ATOMIC_TEST_SAMPLE=0;"), "{said}");
+    let (said, _) = test_run(&cache, |command| {
+        command.env("ATOMIC_TEST_SAMPLE", "a tenth");
+    });
+    assert_eq!(said, "ATOMIC_TEST_SAMPLE: not a number: `a tenth`\n");
+}
+
+#[test]
+fn a_full_run_plays_all_of_the_long_tests() {
+    let cache = Cache::new();
+    let (said, calls) = test_run(&cache, |command| {
+        command.arg("--full").env("ATOMIC_TEST_SAMPLE", "27");
+    });
+    assert!(!said.contains("a tenth"), "{said}");
+    assert!(calls.lines().all(|call| call.contains(" sample=none ")), "{calls}");
+    assert!(calls.contains("--test-threads 2 -E test(real_agent) sample"), "{calls}");
+    assert!(!calls.contains("--partition"), "{calls}");
+}
+
+#[test]
+fn the_slowest_tests_are_listed() {
+    let cache = Cache::new();
+    let (said, _) = test_run(&cache, |command| {
+        command.env("CARGO_RESULTS", "        PASS [  12.345s] (1/1) atomic-cli::cli usage::help");
+    });
+    assert!(said.contains("\nslowest tests\n  12.3 s  atomic-cli::cli usage::help\n"), "{said}");
+}
+
+#[test]
+fn tests_on_another_binary_are_listed_by_how_they_end() {
+    let cache = Cache::new();
+    let binary = fixture("endless");
+    let against = |names: &[&str], list: &str| {
+        test_run(&cache, |command| {
+            command.arg("--against").arg(&binary).args(names).env("CARGO_LIST", list).env(
+                "CARGO_RESULTS",
+                "        PASS [   0.100s] (1/3) atomic-cli::cli usage::help\n        \
+                 FAIL [   0.200s] (2/3) atomic-cli::cli trust::asked\n     \
+                 SIGKILL [   0.300s] (3/3) atomic-cli::cli trust::dies",
+            );
+        })
+    };
+    let list = |names: &[&str]| {
+        let test = |name: &&str| {
+            (name.to_string(), serde_json::json!({ "filter-match": { "status": "matches" } }))
+        };
+        let tests: serde_json::Map<_, _> = names.iter().map(test).collect();
+        serde_json::json!({ "rust-suites": { "atomic-cli::cli": { "testcases": tests } } })
+            .to_string()
+    };
+    let (said, calls) = against(&["trust", "help"], &list(&["usage::help", "trust::asked"]));
+    let path = binary.display();
+    let expected = format!(
+        "on {path}:\n\nred there: 2\n  atomic-cli::cli trust::asked\n  \
+         atomic-cli::cli trust::dies\n\ngreen there: 1\n  atomic-cli::cli usage::help\n"
+    );
+    assert!(said.starts_with(&expected), "{said}");
+    let filter = "-E package(=atomic-cli) & kind(test) & (test(trust) | test(help))";
+    assert!(calls.contains(filter), "{calls}");
+    assert!(calls.lines().all(|call| call.ends_with(&format!("binary={path}"))), "{calls}");
+    // The agent programs are installed only for tests that start them.
+    assert!(calls.starts_with("none "), "{calls}");
+    let (_, calls) = against(&["real"], &list(&["real_agents::turn"]));
+    let last = calls.lines().last().unwrap();
+    assert!(last.starts_with(cache.agents().to_str().unwrap()), "{last}");
+
+    let (said, _) = against(&["nowhere"], &list(&[]));
+    let expected = "no process test has one of these words in its name: [\"nowhere\"]\n";
+    assert_eq!(said, expected);
 }

@@ -7,3 +7,4 @@ pub mod langgraph;
 pub mod ledger;
 pub mod model;
 pub mod ralph_script;
+pub mod sample;

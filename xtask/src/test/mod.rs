@@ -3,13 +3,17 @@
 //! A failing suite is shown whole and does not keep the next from running, so that one run shows
 //! all failures; only a failing build does. A passing suite is only written to a log.
 
+mod against;
 mod agents;
 mod cache;
 mod client;
 mod counts;
+mod cpu;
 mod deny;
+mod nextest;
 mod npm;
 mod plan;
+mod sample;
 mod table;
 mod tsc;
 
@@ -23,12 +27,35 @@ use std::time::Instant;
 use crate::metadata::{Metadata, cargo};
 use crate::{backends, bench, check, docs, schema};
 use counts::Counts;
-use plan::{Found, Job, Suite, Tree};
+use plan::{Found, Job, Scope, Suite, Tree};
+use sample::Sample;
 use table::{Outcome, Row};
 
+pub(crate) use against::run as run_against;
+
+/// How much is to be run, as chosen on the command line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Extent {
+    /// `--quick`
+    Quick,
+    /// Everything, with a tenth of the long tests.
+    Usual,
+    /// `--full`
+    Full,
+}
+
 /// Runs all suites; fails when one of them did.
-pub(crate) fn run(quick: bool) -> Result<ExitCode, String> {
+pub(crate) fn run(extent: Extent) -> Result<ExitCode, String> {
     let metadata = Metadata::read(None)?;
+    let scope = match extent {
+        Extent::Quick => Scope::Quick,
+        Extent::Usual => Scope::Sampled(Sample::choose(&metadata.workspace_root)?),
+        Extent::Full => Scope::Full,
+    };
+    if let Scope::Sampled(Sample { seed }) = scope {
+        let variable = sample::VARIABLE;
+        println!("playing a tenth of the long tests: {variable}={seed}; --full plays all of them");
+    }
     let tree = Tree::of(&metadata, has_nextest());
     if !tree.nextest {
         println!("cargo-nextest is not installed: the tests run under cargo test");
@@ -36,10 +63,10 @@ pub(crate) fn run(quick: bool) -> Result<ExitCode, String> {
     let logs = metadata.target_directory.join("xtask-test");
     fs::create_dir_all(&logs).map_err(|e| format!("cannot create {}: {e}", logs.display()))?;
 
-    let mut run = Run { metadata, logs, found: Found::default() };
+    let mut run = Run { metadata, logs, scope, found: Found::default() };
     let mut rows: Vec<Row> = Vec::new();
     let mut build_failed = false;
-    for suite in plan::plan(&tree, quick) {
+    for suite in plan::plan(&tree, scope) {
         let row = match suite.lacks(build_failed, &run.found) {
             Some(reason) => Row::not_run(&suite.name, reason),
             None => run.perform(&suite)?,
@@ -98,6 +125,7 @@ const PROPTEST_SEED: &str = "PROPTEST_RNG_SEED";
 struct Run {
     metadata: Metadata,
     logs: PathBuf,
+    scope: Scope,
     /// Known after the suites that ask for it.
     found: Found,
 }
@@ -107,9 +135,9 @@ impl Run {
         print!("{:<width$} … ", suite.name, width = table::NAME_WIDTH);
         io::stdout().flush().map_err(|e| format!("cannot write to the terminal: {e}"))?;
         let log = Log::create(&self.logs, &suite.name)?;
-        let began = Instant::now();
+        let (began, cpu_before) = (Instant::now(), cpu::of_children());
         let end = self.carry_out(&suite.job, &log);
-        let seconds = began.elapsed().as_secs_f64();
+        let (seconds, cpu) = (began.elapsed().as_secs_f64(), cpu::of_children() - cpu_before);
         let output = log.text();
         let (mut outcome, mut note) = match end {
             End::Passed => (Outcome::Passed, None),
@@ -125,7 +153,9 @@ impl Run {
         if outcome == Outcome::Failed {
             println!("{output}\n(log: {})", log.path.display());
         }
-        Ok(Row { name: suite.name.clone(), outcome, counts, seconds, note })
+        let tests = nextest::finished(&output);
+        let tests = tests.into_iter().map(|(name, test)| (name, test.seconds)).collect();
+        Ok(Row { name: suite.name.clone(), outcome, counts, seconds, cpu, tests, note })
     }
 
     fn carry_out(&mut self, job: &Job, log: &Log) -> End {
@@ -139,9 +169,10 @@ impl Run {
             Job::Check => check::run(&self.metadata).map(|said| log.write(&said)),
             Job::Schema => schema::compare(root),
             Job::Docs => docs::compare(root),
-            Job::Backends => backends::compare(&self.metadata),
-            Job::Bench => bench::command_line(&self.metadata, &["--smoke"])
-                .and_then(|call| self.cargo(log, &call)),
+            Job::Backends => {
+                backends::compare(&self.metadata, matches!(self.scope, Scope::Sampled(_)))
+            }
+            Job::Bench => bench::smoke(&self.metadata).and_then(|smoke| log.run(smoke)),
             Job::Deny => match deny::program(log) {
                 Ok(program) => log.run(deny::command(&program, root)),
                 Err(reason) => return End::missing_tool(log, reason),
@@ -188,6 +219,10 @@ impl Run {
         if std::env::var_os(PROPTEST_SEED).is_none() {
             command.env(PROPTEST_SEED, "1");
         }
+        match self.scope {
+            Scope::Sampled(Sample { seed }) => command.env(sample::VARIABLE, seed.to_string()),
+            Scope::Quick | Scope::Full => command.env_remove(sample::VARIABLE),
+        };
         log.run(command)
     }
 }

@@ -3,7 +3,19 @@
 use std::path::PathBuf;
 
 use super::counts::Runner;
+use super::sample::Sample;
 use crate::metadata::Metadata;
+
+/// How much of the tests is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Without what takes minutes.
+    Quick,
+    /// Everything, but of the long tests only a tenth.
+    Sampled(Sample),
+    /// Everything.
+    Full,
+}
 
 /// What the plan depends on.
 #[derive(Clone, Debug, Default)]
@@ -96,11 +108,15 @@ const CRASH: &str = "crash";
 
 /// Marks what starts a real agent program, in the name of a test or of a module around it. Such a
 /// test is in no other suite, the crash suite included.
-const REAL: &str = "real_agent";
+pub(super) const REAL: &str = "real_agent";
 
 /// Marks what the client of the Agent Client Protocol drives, in the name of a test or of a module
 /// around it. Such a test is in no other suite.
-const CLIENT: &str = "acp_client";
+pub(super) const CLIENT: &str = "acp_client";
+
+/// Marks the tests of the oldest supported version of an agent program, as the name of a module
+/// around them.
+const OLDER: &str = "::older::";
 
 /// Each of them starts a process of hundreds of megabytes.
 const REAL_AT_ONCE: &str = "--test-threads 2";
@@ -128,8 +144,9 @@ impl Tree {
     }
 }
 
-/// All suites in order; `quick` leaves out what takes minutes.
-pub(super) fn plan(tree: &Tree, quick: bool) -> Vec<Suite> {
+/// All suites in order.
+pub(super) fn plan(tree: &Tree, scope: Scope) -> Vec<Suite> {
+    let quick = scope == Scope::Quick;
     let mut suites = vec![
         alone("fmt", one_call(words("fmt --all --check"))),
         alone("check", Job::Check),
@@ -148,9 +165,9 @@ pub(super) fn plan(tree: &Tree, quick: bool) -> Vec<Suite> {
         ));
     }
     suites.push(build(tree));
-    suites.extend(if tree.nextest { nextest(tree, quick) } else { cargo_test(tree, quick) });
+    suites.extend(if tree.nextest { nextest(tree, scope) } else { cargo_test(tree, scope) });
     suites.push(documentation(tree));
-    suites.push(alone("bench smoke", Job::Bench));
+    suites.push(after_build("bench smoke", Job::Bench));
     suites
 }
 
@@ -166,7 +183,7 @@ fn build(tree: &Tree) -> Suite {
 
 /// One row per crate. The whole workspace is named each time and the crate chosen by a filter:
 /// naming one package would build it again with fewer features.
-fn nextest(tree: &Tree, quick: bool) -> Vec<Suite> {
+fn nextest(tree: &Tree, scope: Scope) -> Vec<Suite> {
     // Naming a binary that does not exist is an error.
     let has_binary = tree.test_binaries.iter().any(|name| name.contains(CRASH));
     let crash = if has_binary {
@@ -174,28 +191,43 @@ fn nextest(tree: &Tree, quick: bool) -> Vec<Suite> {
     } else {
         format!("test({CRASH})")
     };
-    let call = |options: &str, filter: String| {
-        let fixed = words("nextest run --workspace --no-fail-fast --no-tests=pass");
-        let filter = vec!["-E".to_owned(), filter];
-        tests(Runner::Nextest, vec![[fixed, features(tree), words(options), filter].concat()])
-    };
+    let call = |options: &str, filter: String| nextest_call(tree, options, &filter);
+    let one = |filter: String| tests(Runner::Nextest, vec![call("", filter)]);
     let mut suites = Vec::new();
     for (package, short) in &tree.packages {
         let filter = format!("package(={package}) - ({crash} | test({REAL}) | test({CLIENT}))");
-        suites.push(after_build(&format!("tests {short}"), call("", filter)));
+        suites.push(after_build(&format!("tests {short}"), one(filter)));
     }
-    if !quick {
-        let crash = call("", format!("({crash}) - test({REAL})"));
+    if scope != Scope::Quick {
+        let crash = one(format!("({crash}) - test({REAL})"));
         suites.push(Suite { needs_tests: true, ..after_build(CRASH, crash) });
-        suites.push(acp_client(call("", format!("test({CLIENT})"))));
-        suites.push(real_agents(call(REAL_AT_ONCE, format!("test({REAL})"))));
+        suites.push(acp_client(one(format!("test({CLIENT})"))));
+        let calls = match scope {
+            Scope::Sampled(sample) => vec![
+                call(REAL_AT_ONCE, format!("test({REAL}) - test({OLDER})")),
+                call(
+                    &format!("{REAL_AT_ONCE} {}", sample.partition()),
+                    format!("test({REAL}) & test({OLDER})"),
+                ),
+            ],
+            Scope::Quick | Scope::Full => vec![call(REAL_AT_ONCE, format!("test({REAL})"))],
+        };
+        suites.push(real_agents(tests(Runner::Nextest, calls)));
         suites.push(backends());
     }
     suites
 }
 
-/// Without nextest there is one row for all crates.
-fn cargo_test(tree: &Tree, quick: bool) -> Vec<Suite> {
+/// Arguments for cargo that run the tests a filter selects.
+pub(super) fn nextest_call(tree: &Tree, options: &str, filter: &str) -> Vec<String> {
+    let fixed = words("nextest run --workspace --no-fail-fast --no-tests=pass");
+    let filter = vec!["-E".to_owned(), filter.to_owned()];
+    [fixed, features(tree), words(options), filter].concat()
+}
+
+/// Without nextest there is one row for all crates. cargo itself cannot select a tenth, so every
+/// test of the real agents is run.
+fn cargo_test(tree: &Tree, scope: Scope) -> Vec<Suite> {
     let (crash, other): (Vec<_>, Vec<_>) =
         tree.test_binaries.iter().partition(|name| name.contains(CRASH));
     let call = |targets: Vec<String>, filter: &str| {
@@ -209,7 +241,7 @@ fn cargo_test(tree: &Tree, quick: bool) -> Vec<Suite> {
     let ordinary = [words("--lib --bins"), choose(&other)].concat();
     let job = tests(Runner::CargoTest, vec![call(ordinary.clone(), &others)]);
     let mut suites = vec![after_build("tests", job)];
-    if !quick {
+    if scope != Scope::Quick {
         let mut calls = vec![call(ordinary.clone(), &format!("-- {CRASH} --skip {REAL}"))];
         if !crash.is_empty() {
             calls.push(call(choose(&crash), &format!("-- --skip {REAL}")));
@@ -264,7 +296,7 @@ fn tests(runner: Runner, calls: Vec<Vec<String>>) -> Job {
     Job::Cargo { calls, runner: Some(runner) }
 }
 
-fn features(tree: &Tree) -> Vec<String> {
+pub(super) fn features(tree: &Tree) -> Vec<String> {
     tree.features.iter().flat_map(|feature| ["--features".to_owned(), feature.clone()]).collect()
 }
 
@@ -274,7 +306,8 @@ fn words(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Found, Job, Suite, Tree, plan};
+    use super::super::sample::Sample;
+    use super::{Found, Job, Scope, Suite, Tree, plan};
 
     fn tree(nextest: bool) -> Tree {
         Tree {
@@ -287,6 +320,8 @@ mod tests {
             nextest,
         }
     }
+
+    const SAMPLED: Scope = Scope::Sampled(Sample { seed: 12 });
 
     fn names(suites: &[Suite]) -> Vec<&str> {
         suites.iter().map(|suite| suite.name.as_str()).collect()
@@ -301,7 +336,7 @@ mod tests {
     #[test]
     fn the_slow_suites_come_last_and_quick_leaves_them_out() {
         assert_eq!(
-            names(&plan(&tree(true), false)),
+            names(&plan(&tree(true), SAMPLED)),
             [
                 "fmt",
                 "check",
@@ -324,7 +359,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            names(&plan(&tree(true), true)),
+            names(&plan(&tree(true), Scope::Quick)),
             [
                 "fmt",
                 "check",
@@ -341,7 +376,7 @@ mod tests {
 
     #[test]
     fn every_test_is_in_exactly_one_suite() {
-        let with = plan(&tree(true), false);
+        let with = plan(&tree(true), SAMPLED);
         let suites = ["tests graph", "crash", "acp client", "real agents"];
         assert_eq!(
             suites.map(|name| calls(&with, name)).concat(),
@@ -356,12 +391,21 @@ mod tests {
                 "nextest run --workspace --no-fail-fast --no-tests=pass \
                  --features atomic-cli/failpoints -E test(acp_client)",
                 "nextest run --workspace --no-fail-fast --no-tests=pass \
-                 --features atomic-cli/failpoints --test-threads 2 -E test(real_agent)",
+                 --features atomic-cli/failpoints --test-threads 2 \
+                 -E test(real_agent) - test(::older::)",
+                "nextest run --workspace --no-fail-fast --no-tests=pass \
+                 --features atomic-cli/failpoints --test-threads 2 --partition hash:3/10 \
+                 -E test(real_agent) & test(::older::)",
             ]
+        );
+        assert_eq!(
+            calls(&plan(&tree(true), Scope::Full), "real agents"),
+            ["nextest run --workspace --no-fail-fast --no-tests=pass \
+              --features atomic-cli/failpoints --test-threads 2 -E test(real_agent)"]
         );
         let no_binary = Tree { test_binaries: vec!["demo".into()], ..tree(true) };
         assert_eq!(
-            calls(&plan(&no_binary, false), "crash"),
+            calls(&plan(&no_binary, SAMPLED), "crash"),
             ["nextest run --workspace --no-fail-fast --no-tests=pass \
               --features atomic-cli/failpoints -E (test(crash)) - test(real_agent)"]
         );
@@ -369,7 +413,7 @@ mod tests {
             calls(&with, "documentation"),
             ["test --workspace --doc --no-fail-fast --features atomic-cli/failpoints"]
         );
-        let without = plan(&tree(false), false);
+        let without = plan(&tree(false), SAMPLED);
         let fixed = "test --workspace --no-fail-fast --features atomic-cli/failpoints";
         let suites = ["tests", "crash", "acp client", "real agents"];
         assert_eq!(
@@ -395,7 +439,7 @@ mod tests {
         let nothing = || Err("npm is not installed".to_owned());
         let none = Found { agents: nothing(), client: nothing() };
         let all = Found { agents: Ok("/agents".into()), client: Ok("/client".into()) };
-        for suite in plan(&tree(true), false).iter().chain(&plan(&tree(false), false)) {
+        for suite in plan(&tree(true), SAMPLED).iter().chain(&plan(&tree(false), SAMPLED)) {
             let is_theirs =
                 ["acp client", "real agents", "backends"].contains(&suite.name.as_str());
             let expected = is_theirs.then_some("npm is not installed");

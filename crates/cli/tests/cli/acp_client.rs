@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::env::{TestEnv, ran};
+use crate::env::{TestEnv, program, ran};
 use crate::scene::{Scene, agent, ask, planner, run, say, wait_for};
 
 const CLIENT: &str = include_str!("../acp/client.mjs");
@@ -71,7 +71,7 @@ impl Heard {
 fn play(env: &TestEnv, script: &str, scene: Value) -> Heard {
     let script = env.script(script);
     let mut scene = scene;
-    scene["program"] = env!("CARGO_BIN_EXE_atomic").into();
+    scene["program"] = json!(program());
     scene["args"] = json!(["acp", "--backend", "script", "--script", script]);
     scene["cwd"] = json!(env.work());
     let mut command = Command::new("node");

@@ -31,7 +31,7 @@ fn starts(env: &TestEnv, item: &str) -> usize {
 #[test]
 fn every_failure_of_an_agent_has_its_own_message_and_stops_nobody_else() {
     let ways = [
-        ("#1", "hang", "the agent's turn took longer than 2 s and was stopped"),
+        ("#1", "hang", "the agent's turn took longer than 5 s and was stopped"),
         ("#2", "exit", "the program ended in the middle of a turn (exit status: 1)"),
         ("#3", "garbage", "cannot make sense of what the program sent: \"%&$ no protocol\""),
         ("#4", "silence", "worker ended its turn twice without saying anything"),
@@ -57,7 +57,7 @@ fn every_failure_of_an_agent_has_its_own_message_and_stops_nobody_else() {
         .turn(worker("there is no report in your answer").does([fail("silence")]));
 
     let env = TestEnv::new();
-    let flags = ["--turn-timeout", "2s", "--max-attempts", "1", "--workers", "11"];
+    let flags = ["--turn-timeout", "5s", "--max-attempts", "1", "--workers", "11"];
     let ran = env.ralph(&scene.toml(), &flags);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert_eq!(env.summary()["status"], "failed");

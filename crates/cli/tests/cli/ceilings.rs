@@ -159,9 +159,9 @@ fn time_for_the_whole_run() {
     let nonce = Nonce::new();
     let plan = Scene::of(&[("#1", &[]), ("#2", &["#1"]), ("#3", &["#2"])]);
     let slow = worker("Task #2:").does([run(&nonce.scatter_and_hang())]);
-    let ran = env.ralph(&plan.clone().turn(slow).rest().toml(), &["--timeout", "2s"]);
+    let ran = env.ralph(&plan.clone().turn(slow).rest().toml(), &["--timeout", "6s"]);
     nonce.is_gone();
-    failed(&env, &ran, 5, "the run has used all of its 2 s");
+    failed(&env, &ran, 5, "the run has used all of its 6 s");
     assert_eq!(env.tasks(), ["#1 completed", "#2 failed", "#3 pending"]);
     finish(&env, &plan, &["--timeout", "1h"]);
 }

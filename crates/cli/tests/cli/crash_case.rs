@@ -18,7 +18,7 @@ use crate::env::{TestEnv, eventually};
 const SIGKILL: i32 = 9;
 
 /// Nothing here takes a tenth of this.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// How long anything may outlive a program that was killed.
 const SURVIVAL: Duration = Duration::from_secs(2);

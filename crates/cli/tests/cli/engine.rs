@@ -302,7 +302,7 @@ fn a_node_that_takes_too_long_is_stopped_and_its_next_attempt_begins_when_nothin
     );
     let retry =
         json!({"maxAttempts": 3, "backoffMs": 150, "backoffMultiplier": 2, "codes": ["timeout"]});
-    let work = with(tool("work", &command), json!({"timeoutMs": 1_500, "retry": retry}));
+    let work = with(tool("work", &command), json!({"timeoutMs": 3_000, "retry": retry}));
     project.ends(&json!({"nodes": [work, tool("look", BOTH_ARE_GONE)]}), 0);
     let failed = project.of_type("step_failed");
     let codes: Vec<_> = failed.iter().map(|fact| fact["error"]["code"].as_str().unwrap()).collect();

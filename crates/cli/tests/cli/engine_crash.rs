@@ -7,8 +7,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use atomic_testing::sample::Sample;
 use serde_json::{Value, json};
 
+use crate::crash::enough_were_killed;
 use crate::crash_case::{Case, side_by_side};
 use crate::crash_scene::Scene;
 use crate::engine::with;
@@ -166,6 +168,7 @@ fn nodes_of_most_kinds_survive_being_killed() {
     assert!(hits["append.fact"] > 90, "only {} facts", hits["append.fact"]);
     let places = |point: &'static str| (1..=hits[point]).step_by(2).map(move |n| (point, n));
     let places: Vec<_> = places("append.fact").chain(places("effect.done")).collect();
+    let places = Sample::from_env().of(places);
     let (armed, killed) = (places.len(), AtomicUsize::new(0));
     side_by_side(places, |(point, n)| {
         let mut case = Case::new(&scene, format!("everything, killed at {point}:{n}"));
@@ -186,6 +189,5 @@ fn nodes_of_most_kinds_survive_being_killed() {
         check_kills(&case);
         case.nothing_survives();
     });
-    let killed = killed.into_inner();
-    assert!(killed * 100 >= armed * 80, "only {killed} of {armed} were killed");
+    enough_were_killed(killed.into_inner(), armed, 80);
 }

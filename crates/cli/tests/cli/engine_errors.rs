@@ -187,7 +187,7 @@ fn limits_of_the_whole_run_end_it_with_exit_code_5() {
             "node `again` has used all of its 3 iterations",
         ),
         (json!({"maxSteps": 2, "nodes": in_a_row}), 2, "the run has used all of its 2 steps"),
-        (json!({"timeoutMs": 1_500, "nodes": [slow]}), 1, "the run has used all of its 1.5 s"),
+        (json!({"timeoutMs": 3_000, "nodes": [slow]}), 1, "the run has used all of its 3 s"),
     ];
     for (workflow, begun, message) in table {
         let project = Project::new();

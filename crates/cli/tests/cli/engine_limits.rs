@@ -99,7 +99,7 @@ fn the_time_of_a_run_stops_commands_and_begins_none() {
 fn the_time_of_a_run_ends_the_rest_before_another_attempt() {
     let project = Project::new();
     let inner = json!({"nodes": [tool("breaks", "echo x >> ran; exit 3")]});
-    let workflow = json!({"timeoutMs": 500, "nodes": [
+    let workflow = json!({"timeoutMs": 3_000, "nodes": [
         {"type": "subgraph", "id": "sub", "graph": inner,
             "retry": {"maxAttempts": 2, "backoffMs": 600_000}},
     ]});
@@ -112,11 +112,11 @@ fn the_time_of_a_run_ends_the_rest_before_another_attempt() {
 fn the_time_of_a_run_is_kept_when_it_is_resumed() {
     let project = Project::new();
     let workflow = json!({"nodes": [tool("work", "echo x >> ran; exec sleep 1000")]});
-    let ran = ends_soon(&project, &workflow, &["--timeout", "1s"]);
+    let ran = ends_soon(&project, &workflow, &["--timeout", "3s"]);
     assert_eq!(ran.code, Some(5), "{ran:?}");
     let again = Running::start(project.env.atomic(["resume", "last"])).end();
     assert_eq!(again.code, Some(5), "{again:?}");
-    assert!(again.stderr.contains("the run has used all of its 1 s"), "{}", again.stderr);
+    assert!(again.stderr.contains("the run has used all of its 3 s"), "{}", again.stderr);
     assert_eq!(project.read("ran"), "x\nx\n", "counted anew");
 }
 

@@ -27,6 +27,13 @@ pub(crate) struct Ran {
     pub(crate) stderr: String,
 }
 
+/// Path of the `atomic` under test: the one that `ATOMIC_TEST_BINARY` names, as
+/// `cargo xtask test --against` does, or else the one built together with the tests.
+pub(crate) fn program() -> PathBuf {
+    let built = || env!("CARGO_BIN_EXE_atomic").into();
+    std::env::var_os("ATOMIC_TEST_BINARY").map_or_else(built, PathBuf::from)
+}
+
 impl TestEnv {
     pub(crate) fn new() -> Self {
         let root = TempDir::new().unwrap();
@@ -55,7 +62,7 @@ impl TestEnv {
     /// `atomic` in the project, with a clean environment. `LEDGER` names a file outside it to
     /// which scripts and checks can add lines.
     pub(crate) fn atomic<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_atomic"));
+        let mut command = Command::new(program());
         command.args(args).current_dir(self.work()).env_clear().stdin(Stdio::null());
         for name in ["PATH", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"] {
             if let Some(value) = std::env::var_os(name) {

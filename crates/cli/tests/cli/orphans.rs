@@ -113,11 +113,11 @@ pub(crate) fn in_a_terminal(command: &Command, code: &Path) -> Running {
 #[test]
 fn a_turn_takes_too_long() {
     let (env, nonce) = (TestEnv::new(), Nonce::new());
-    let running = at_work(&env, &nonce, &["--turn-timeout", "2s", "--max-attempts", "1"]);
+    let running = at_work(&env, &nonce, &["--turn-timeout", "5s", "--max-attempts", "1"]);
     let ran = running.end();
     nonce.is_gone();
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stderr.contains("took longer than 2 s"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("took longer than 5 s"), "{}", ran.stderr);
 }
 
 /// What a command leaves behind is gone when the turn goes on: the next step finds nothing.

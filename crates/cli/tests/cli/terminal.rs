@@ -13,7 +13,7 @@ use crate::scene::{Scene, ask, gave_up, plan, planner, review, reviewer, say, wo
 const CLEAR: &str = "\u{1b}[2J";
 
 /// Longer than any of this takes.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(120);
 
 /// The same command on a terminal of its own.
 fn on_a_terminal(command: &Command) -> Ran {

@@ -68,6 +68,14 @@ pub static VARIABLES: &[Variable] = &[
         "ATOMIC_TEST_OPENCODE_VERSION",
         "The version that is told in place of that of `opencode`, which is not started then",
     ),
+    test(
+        "ATOMIC_TEST_BINARY",
+        "The `atomic` that the process tests start, in place of the one built with them",
+    ),
+    test(
+        "ATOMIC_TEST_SAMPLE",
+        "The seed of the tenth of the long tests that is played; without it all of them are",
+    ),
     test("ATOMIC_CRASH_SEED", "The seed of a run of the crash tests that is to be repeated"),
     test("ATOMIC_SEED", "The seed of the one random graph to test"),
     test("ATOMIC_SEEDS", "How many random graphs that nobody has tried to test"),

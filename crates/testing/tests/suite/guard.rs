@@ -23,7 +23,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 const HOST: &str = env!("CARGO_BIN_EXE_guard-host");
 const TWO_SECONDS: Duration = Duration::from_secs(2);
 /// How long processes may take to come up; no promise of ours.
-const A_BUSY_MACHINE: Duration = Duration::from_secs(20);
+const A_BUSY_MACHINE: Duration = Duration::from_secs(60);
 
 /// Leaves four processes behind: in a session of its own, after a double fork, without an
 /// environment, and all of that at once.

@@ -140,7 +140,7 @@ fn the_time_of_a_run_ends_a_question() {
     let outcome = on_one_thread(async {
         let (run, _show) = stand.start().unwrap();
         let (_wishes, intents) = mpsc::channel(1);
-        let driving = tokio::time::timeout(Duration::from_secs(30), run.drive(intents));
+        let driving = tokio::time::timeout(Duration::from_secs(120), run.drive(intents));
         driving.await.expect("it ends").unwrap().outcome
     });
     assert!(matches!(outcome, Outcome::Failed { ceiling: true, .. }), "{outcome:?}");

@@ -4,6 +4,7 @@
 
 use atomic_runner::OnQuestion;
 use atomic_session::MemoryDisk;
+use atomic_testing::sample::Sample;
 
 use crate::runner_stand::{Finale, Stand, on_one_thread};
 
@@ -15,22 +16,25 @@ fn undisturbed(make: fn() -> Stand) -> Finale {
     finale
 }
 
-/// The power goes after every `stride`-th operation of the disk, and the session is resumed.
+/// The power goes after every `stride`-th operation of the disk, or after a sample of these, and the
+/// session is resumed.
 fn at_every_operation(make: fn() -> Stand, stride: usize, crash: impl Fn(&MemoryDisk, u64)) {
     let expected = undisturbed(make);
-    let mut cuts = 0;
+    let sample = Sample::from_env();
+    let mut length = 0;
     let mut problems = vec![];
-    for operations in (0..).step_by(stride) {
+    let played = (0..).step_by(stride).enumerate().filter(|(index, _)| sample.contains(*index));
+    for (_, operations) in played {
+        length = operations;
         let stand = make();
         stand.disk.cut_power_after(operations);
         let Err(error) = on_one_thread(stand.see_through()) else { break };
         assert!(error.to_string().contains("the power is off"), "{error}");
         crash(&stand.disk, operations);
         problems.extend(resumed(&stand, &expected, &format!("cut after {operations} operations")));
-        cuts += 1;
     }
     assert_eq!(problems, [""; 0]);
-    assert!(cuts * stride > 200, "only {cuts} cuts: the run is shorter than it was");
+    assert!(length > 200, "only {length} operations: the run is shorter than it was");
 }
 
 /// Resumes after a crash; says what is not as it should be.
@@ -74,7 +78,7 @@ fn crash_with_real_checks() {
 fn crash_again_and_again_while_resuming() {
     let expected = undisturbed(Stand::new);
     let mut problems = vec![];
-    for seed in 0..150 {
+    for seed in Sample::from_env().of((0..150).collect()) {
         let stand = Stand::new();
         for cut in [(seed * 37) % 240, seed % 25, (seed * 7) % 31] {
             stand.disk.cut_power_after(cut);
@@ -99,7 +103,7 @@ fn crash_after_every_fact() {
     let journal = whole.journal();
     let ends = (1..=journal.len()).filter(|end| journal[end - 1] == b'\n');
     let mut problems = vec![];
-    for (facts, end) in (1..).zip(ends) {
+    for (facts, end) in Sample::from_env().of((1..).zip(ends).collect::<Vec<(usize, usize)>>()) {
         let stand = whole.with_journal(&journal[..end]);
         problems.extend(resumed(&stand, &expected, &format!("after fact {facts}")));
     }

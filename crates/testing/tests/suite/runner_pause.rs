@@ -159,7 +159,7 @@ fn what_follows_from_a_step_that_finishes_while_pausing_is_not_lost() {
         let options = ResumeOptions::default();
         let (run, _show) = Run::resume(stage(), dir.clone(), options, find, |_| {}).unwrap();
         let (_wishes, intents) = mpsc::channel(1);
-        let driving = tokio::time::timeout(Duration::from_secs(20), run.drive(intents));
+        let driving = tokio::time::timeout(Duration::from_secs(120), run.drive(intents));
         driving.await.expect("it goes on").unwrap().outcome
     });
     assert!(matches!(outcome, Outcome::Waiting(_)), "{outcome:?}");

@@ -257,7 +257,7 @@ fn no_text_is_too_long_for_the_program() {
                 assert!(faults.len() == 1 || size == SIZES[0], "{before}{again}{after} {size}");
                 let known = faults.iter().all(|fault| fault.code == "ATM701");
                 assert!(known, "{before}{again}: {}", faults[0]);
-                assert!(begun.elapsed().as_secs() < 10, "{before}{again}{after} {size}");
+                assert!(begun.elapsed().as_secs() < 60, "{before}{again}{after} {size}");
             }
         }
     }

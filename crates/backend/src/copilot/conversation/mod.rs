@@ -245,11 +245,11 @@ impl Talk {
             return Err(misused("a turn is under way; wait for its end"));
         }
         self.awake().await?;
+        self.talker.presence.goes_on().await;
         let Some((mut outlet, turn)) = Outlet::open() else {
             return Err(misused("there is no room for the turn's events"));
         };
         self.decoder.begin_turn();
-        self.talker.presence.goes_on();
         self.owed.drain(..).for_each(|event| outlet.push(event));
         self.outlet = Some(outlet);
         self.turn = Some(CurrentTurn { unheard: Some(prompt.clone()), ..CurrentTurn::default() });

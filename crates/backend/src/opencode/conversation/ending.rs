@@ -1,6 +1,5 @@
 //! How a turn ends: by itself, because it is interrupted, or because the server is gone.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use atomic_event::{StepError, Stop};
@@ -49,8 +48,7 @@ impl Talk {
     /// Tells the program to stop, and ends what its shells are running.
     pub(super) fn stop_it(&self) {
         self.errand(Errand::Abort);
-        let talker = Arc::clone(&self.talker);
-        tokio::spawn(async move { talker.presence.end_shells().await });
+        self.talker.presence.begin_to_end_shells();
     }
 
     pub(super) async fn time_up(&mut self) {

@@ -213,6 +213,7 @@ impl Talk {
             return Err(misused("a turn is under way; wait for its end"));
         }
         self.awake().await?;
+        self.talker.presence.goes_on().await;
         self.forget_summary();
         let Some((outlet, turn)) = Outlet::open() else {
             return Err(misused("there is no room for the turn's events"));
@@ -233,7 +234,6 @@ impl Talk {
         };
         let body = serde_json::to_value(&body).unwrap_or_default();
         self.decoder.begin_turn(message);
-        self.talker.presence.goes_on();
         self.outlet = Some(outlet);
         self.turn = Some(CurrentTurn { unheard: Some(body.clone()), ..CurrentTurn::default() });
         let is_busy = std::mem::take(&mut self.standing.may_be_busy);

@@ -2,11 +2,10 @@
 
 use std::fs;
 
-use atomic_testing::agents::{CLAUDE, OLDER_CLAUDE};
 use atomic_testing::model::Script;
 use serde_json::{Value, json};
 
-use super::Stand;
+use super::{Stand, in_both_versions};
 use crate::env::ran;
 
 /// A server of MCP without tools, which leaves a trace when it is started.
@@ -23,39 +22,38 @@ while read -r line; do
 done
 "#;
 
-#[test]
-fn models_are_listed_for_whoever_is_logged_in() {
-    for version in [CLAUDE, OLDER_CLAUDE] {
-        let stand = Stand::new(version, Script::new());
-        let listed = stand.run(&["models", "--backend", "claude"]);
-        assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""), "{listed:?}");
-        for name in ["default ", "sonnet ", "haiku "] {
-            let there = listed.stdout.lines().any(|line| line.starts_with(name));
-            assert!(there, "{version}: {name}: {}", listed.stdout);
-        }
-        let as_json = stand.run(&["models", "--json"]);
-        let names: Vec<Value> = as_json
-            .stdout
-            .lines()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap()["name"].take())
-            .collect();
-        assert_eq!(names.len(), listed.stdout.lines().count(), "{version}: {names:?}");
-        assert!(names.contains(&json!("sonnet")), "{version}: {names:?}");
-
-        let mut logged_out = stand.atomic(&["models"]);
-        logged_out.env_remove("ANTHROPIC_API_KEY");
-        let refused = ran(logged_out);
-        assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{refused:?}");
-        assert!(refused.stderr.contains("claude needs you to log in"), "{refused:?}");
-    }
+in_both_versions! {
+    models_are_listed_for_whoever_is_logged_in
+    servers_are_listed_where_the_project_is_trusted
 }
 
-#[test]
-fn servers_are_listed_where_the_project_is_trusted() {
-    for version in [CLAUDE, OLDER_CLAUDE] {
-        let stand = Stand::new(version, Script::new());
-        servers_are_listed(&stand, "ENOENT", "Connection closed");
+fn models_are_listed_for_whoever_is_logged_in(version: &'static str) {
+    let stand = Stand::new(version, Script::new());
+    let listed = stand.run(&["models", "--backend", "claude"]);
+    assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""), "{listed:?}");
+    for name in ["default ", "sonnet ", "haiku "] {
+        let there = listed.stdout.lines().any(|line| line.starts_with(name));
+        assert!(there, "{version}: {name}: {}", listed.stdout);
     }
+    let as_json = stand.run(&["models", "--json"]);
+    let names: Vec<Value> = as_json
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["name"].take())
+        .collect();
+    assert_eq!(names.len(), listed.stdout.lines().count(), "{version}: {names:?}");
+    assert!(names.contains(&json!("sonnet")), "{version}: {names:?}");
+
+    let mut logged_out = stand.atomic(&["models"]);
+    logged_out.env_remove("ANTHROPIC_API_KEY");
+    let refused = ran(logged_out);
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{refused:?}");
+    assert!(refused.stderr.contains("claude needs you to log in"), "{refused:?}");
+}
+
+fn servers_are_listed_where_the_project_is_trusted(version: &'static str) {
+    let stand = Stand::new(version, Script::new());
+    servers_are_listed(&stand, "ENOENT", "Connection closed");
 }
 
 /// Looking at a project that is not trusted starts nothing of it. Says of the servers that do not

@@ -38,7 +38,7 @@ fn run_only_when_trusted(program: Program, file: &str, hooks: impl Fn(&str) -> V
     let (hooked, served) = (stand.env.outside("hooked"), stand.env.outside("served"));
     // A server may come up beside the turn.
     let wait = format!(
-        "n=0; until [ -e {} ] || [ $((n += 1)) -gt 200 ]; do sleep 0.05; done",
+        "n=0; until [ -e {} ] || [ $((n += 1)) -gt 2400 ]; do sleep 0.05; done",
         served.display()
     );
     let waits = Turn::default().user("Wait").reply(program.runs(&wait)).reply(Reply::say("So."));

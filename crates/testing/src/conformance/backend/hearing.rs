@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 /// Longer than anything here takes; a backend that hangs fails instead of holding up the suite.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A conversation in a folder of its own.
 pub(super) struct Open {

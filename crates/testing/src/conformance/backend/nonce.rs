@@ -32,7 +32,7 @@ impl Nonce {
     /// Waits until the command is well under way.
     pub(super) async fn sleeps(&self) {
         let asleep = || self.processes().iter().filter(|p| p.program == "sleep").count();
-        until("the command runs", Duration::from_secs(20), || asleep() >= SLEEPERS).await;
+        until("the command runs", Duration::from_secs(120), || asleep() >= SLEEPERS).await;
     }
 
     /// Waits until every process is gone, for as long as it may take.

@@ -68,7 +68,7 @@ async fn the_provider_goes_away_and_comes_back(version: &'static str) {
     let error = error(stop);
     assert_eq!(error.code, "unavailable", "{}", error.message);
     assert!(error.message.contains("cannot be reached"), "{}", error.message);
-    assert!(start.elapsed() < WINDOW + Duration::from_secs(5), "{:?}", start.elapsed());
+    assert!(start.elapsed() < WINDOW + Duration::from_secs(60), "{:?}", start.elapsed());
 
     stand.server = ModelServer::start_at(saying("Yes."), address).unwrap();
     goes_on(&stand, conversation.as_ref(), "is anybody there").await;
