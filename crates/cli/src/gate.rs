@@ -79,6 +79,8 @@ pub(crate) struct Refused {
     pub(crate) hash: String,
     /// The text of a question about it.
     pub(crate) about: String,
+    /// Whether the user goes on without it, and is not asked again.
+    pub(crate) is_declined: bool,
 }
 
 impl Gate {
@@ -108,7 +110,7 @@ impl Gate {
         let may_ask = self.untrusted == UntrustedCode::Prompt && !is_declined;
         if !may_ask || Asking::at_terminal() != Asking::Terminal {
             let (path, hash) = (path.to_owned(), unit.hash.to_owned());
-            self.refused.borrow_mut().push(Refused { path, hash, about });
+            self.refused.borrow_mut().push(Refused { path, hash, about, is_declined });
             return Err(refusal(unit.path, has_changed));
         }
         match ask(&paint::printable(&about)) {

@@ -42,6 +42,8 @@ struct Card {
     hint: Option<String>,
     /// Its file; a built-in one has none.
     path: Option<PathBuf>,
+    /// Whether it belongs to a project that is not trusted.
+    untrusted: bool,
 }
 
 impl Shelf {
@@ -53,21 +55,32 @@ impl Shelf {
         for folder in folders(project) {
             let is_projects = folder.starts_with(project);
             let found = shelf.files_in(&folder).into_iter().filter_map(card_in);
-            cards.extend(found.map(|card| (is_projects && !is_trusted, card)));
+            let untrusted = is_projects && !is_trusted;
+            cards.extend(found.map(|card| Card { untrusted, ..card }));
         }
         for workflow in builtin::all() {
             let name = workflow.name.to_string();
             let (aliases, description) = (workflow.aliases, workflow.description.into());
-            cards.push((false, Card { name, aliases, description, ..Card::default() }));
+            cards.push(Card { name, aliases, description, ..Card::default() });
         }
-        cards.sort_by_key(|(is_last, _)| *is_last);
-        cards.into_iter().for_each(|(_, card)| shelf.add(card));
-        for (index, card) in shelf.cards.iter().enumerate() {
-            for alias in &card.aliases {
-                shelf.meant.entry(alias.to_lowercase()).or_insert(index);
-            }
+        // The project's come first where they are trusted, and take only free names otherwise.
+        let (last, first): (Vec<Card>, Vec<Card>) =
+            cards.into_iter().partition(|card| card.untrusted);
+        for cards in [first, last] {
+            shelf.add_all(cards);
         }
         shelf
+    }
+
+    /// Adds workflows, and then their other names where they are free.
+    fn add_all(&mut self, cards: Vec<Card>) {
+        let known = self.cards.len();
+        cards.into_iter().for_each(|card| self.add(card));
+        for (index, card) in self.cards.iter().enumerate().skip(known) {
+            for alias in &card.aliases {
+                self.meant.entry(alias.to_lowercase()).or_insert(index);
+            }
+        }
     }
 
     fn files_in(&mut self, folder: &Path) -> Vec<PathBuf> {
@@ -131,6 +144,7 @@ impl Shelf {
             description: Arc::clone(&card.description),
             hint: card.hint.clone(),
             hidden: false,
+            untrusted: card.untrusted,
         })
     }
 }
@@ -236,6 +250,7 @@ fn card_in(path: PathBuf) -> Option<Card> {
             description: about.description.unwrap_or_default().into(),
             hint: about.argument_hint,
             path: Some(path),
+            untrusted: false,
         });
     }
     if !is_workflow(&path) {
@@ -252,6 +267,7 @@ fn card_in(path: PathBuf) -> Option<Card> {
         description: document.get("description").and_then(word).unwrap_or_default().into(),
         hint: document.get("argumentHint").and_then(word),
         path: Some(path),
+        untrusted: false,
     })
 }
 

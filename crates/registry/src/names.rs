@@ -55,6 +55,8 @@ pub struct Named {
     pub hint: Option<String>,
     /// Whether it is left out of lists and suggestions.
     pub hidden: bool,
+    /// Whether it belongs to a project that is not trusted, and so hides nothing of anybody else.
+    pub untrusted: bool,
 }
 
 impl Named {
@@ -109,22 +111,26 @@ impl Names {
             description: Arc::clone(&entity.description),
             hint: entity.arguments.hint.clone(),
             hidden: entity.hidden,
+            untrusted: registry.is_untrusted(entity),
         });
         let mut all: Vec<Named> =
             built_in_commands().chain(workflows).chain(entities).map(with_usual_hint).collect();
         // Inside a class they come as they were given: the nearer first.
-        all.sort_by_key(|named| named.class);
+        all.sort_by_key(|named| (named.untrusted, named.class));
         let (mut meant, mut inside) = (BTreeMap::new(), BTreeMap::new());
-        for (index, named) in all.iter().enumerate() {
-            let name = named.name.to_lowercase();
-            inside.entry((named.class, name.clone())).or_insert(index);
-            meant.entry(name).or_insert(index);
-        }
-        // A name beats the other name of something else: whoever calls a file `ci` wants `/ci`.
-        for (index, named) in all.iter().enumerate() {
-            for alias in named.aliases.iter().map(|alias| alias.to_lowercase()) {
-                inside.entry((named.class, alias.clone())).or_insert(index);
-                meant.entry(alias).or_insert(index);
+        for untrusted in [false, true] {
+            let group = || all.iter().enumerate().filter(|(_, named)| named.untrusted == untrusted);
+            for (index, named) in group() {
+                let name = named.name.to_lowercase();
+                inside.entry((named.class, name.clone())).or_insert(index);
+                meant.entry(name).or_insert(index);
+            }
+            // A name beats the other name of something else: a file called `ci` is meant by `/ci`.
+            for (index, named) in group() {
+                for alias in named.aliases.iter().map(|alias| alias.to_lowercase()) {
+                    inside.entry((named.class, alias.clone())).or_insert(index);
+                    meant.entry(alias).or_insert(index);
+                }
             }
         }
         Self { all, meant, inside }
@@ -299,6 +305,7 @@ fn built_in_commands() -> impl Iterator<Item = Named> {
         description: (*description).into(),
         hint: Some((*hint).to_owned()).filter(|hint| !hint.is_empty()),
         hidden: false,
+        untrusted: false,
     })
 }
 

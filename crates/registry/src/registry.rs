@@ -54,31 +54,47 @@ impl Registry {
             (entity.kind, is_last, scope, provider)
         });
         let mut registry = Self { entities, names: BTreeMap::new(), findings, is_trusted };
-        for index in 0..registry.entities.len() {
-            let entity = &registry.entities[index];
+        for untrusted in [false, true] {
+            registry.add_names(untrusted);
+        }
+        let doubles: Vec<Finding> = registry.replaced().filter_map(double).collect();
+        registry.findings.extend(doubles);
+        registry
+    }
+
+    /// Adds the names of the entities that are trusted, or of the others, where they are free.
+    fn add_names(&mut self, untrusted: bool) {
+        let group: Vec<usize> = (0..self.entities.len())
+            .filter(|index| self.is_untrusted(&self.entities[*index]) == untrusted)
+            .collect();
+        for index in group.iter().copied() {
+            let entity = &self.entities[index];
             let key = (entity.kind, entity.name.to_lowercase());
-            let meant = *registry.names.entry(key).or_insert(index);
+            let meant = *self.names.entry(key).or_insert(index);
             // Whoever replaces `commit` means theirs by `ci`, too.
             if entity.origin.scope == Scope::BuiltIn && meant != index {
                 let usual = entity.aliases.clone();
-                let own = &mut registry.entities[meant].aliases;
+                let own = &mut self.entities[meant].aliases;
                 own.extend(
                     usual.into_iter().filter(|alias| !own.contains(alias)).collect::<Vec<_>>(),
                 );
             }
         }
         // A name beats another entity's other name, however near that is.
-        for (index, entity) in registry.entities.iter().enumerate() {
-            if registry.names.get(&(entity.kind, entity.name.to_lowercase())) != Some(&index) {
+        for index in group {
+            let entity = &self.entities[index];
+            if self.names.get(&(entity.kind, entity.name.to_lowercase())) != Some(&index) {
                 continue;
             }
             for alias in &entity.aliases {
-                registry.names.entry((entity.kind, alias.to_lowercase())).or_insert(index);
+                self.names.entry((entity.kind, alias.to_lowercase())).or_insert(index);
             }
         }
-        let doubles: Vec<Finding> = registry.replaced().filter_map(double).collect();
-        registry.findings.extend(doubles);
-        registry
+    }
+
+    /// Whether an entity belongs to a project that is not trusted.
+    pub(crate) fn is_untrusted(&self, entity: &Entity) -> bool {
+        entity.origin.scope == Scope::Project && !self.is_trusted
     }
 
     /// Whether the project's entities may replace others.
@@ -134,16 +150,24 @@ impl Registry {
     /// The definitions among the project's entities: those that would replace another one, and
     /// those that bring hooks or MCP servers along. Paths are from the repository's root.
     pub fn definitions(&self, root: &Path) -> Vec<Definition> {
-        let key = |entity: &Entity| (entity.kind, entity.name.to_lowercase());
         let (own, others): (Vec<&Entity>, Vec<&Entity>) =
             self.entities.iter().partition(|entity| entity.origin.scope == Scope::Project);
-        let others: BTreeMap<(Kind, String), Scope> =
-            others.into_iter().rev().map(|entity| (key(entity), entity.origin.scope)).collect();
+        // By name, the kind that comes last in the order of names; another name is hidden by any.
+        let mut taken: BTreeMap<String, (Kind, Scope)> = BTreeMap::new();
+        for entity in others {
+            let scope = entity.origin.scope;
+            let aliases = entity.aliases.iter().map(|alias| (alias, Kind::Agent));
+            for (name, kind) in [(&entity.name, entity.kind)].into_iter().chain(aliases) {
+                let known = taken.entry(name.to_lowercase()).or_insert((kind, scope));
+                *known = (*known).max((kind, scope));
+            }
+        }
         let mut found = vec![];
         for entity in own {
             let path = entity.origin.path.clone().unwrap_or_default();
             let path = path.strip_prefix(root).unwrap_or(&path).to_owned();
-            if let Some(scope) = others.get(&key(entity)) {
+            let replaced = taken.get(&entity.name.to_lowercase());
+            if let Some((_, scope)) = replaced.filter(|(kind, _)| entity.kind <= *kind) {
                 let detail = format!("replaces {}", scope.theirs());
                 let kind = entity.kind.definition();
                 let text = text_of(entity);

@@ -201,7 +201,8 @@ impl Turn<'_> {
                 Err(Hindrance::Failed(failure)) => return Ok(Err(failure)),
                 Err(Hindrance::Untrusted(refused, failure)) => (refused, failure),
             };
-            if !self.is_trusted(&refused).await {
+            let is_declined = refused.iter().any(|refused| refused.is_declined);
+            if is_declined || !self.is_trusted(&refused).await {
                 return Ok(Err(Failure::Usage(failure.to_string())));
             }
             allowed.extend(refused.into_iter().map(|refused| refused.hash));

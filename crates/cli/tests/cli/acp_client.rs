@@ -228,7 +228,7 @@ fn a_workflow_waits_for_an_answer_that_nobody_gives() {
         {"type": "agent", "id": "work", "prompt": "because {outputs.why}"},
     ]});
     workflow(&env, "curious", &asks);
-    let trusted = env.run(["trust", "--always", env.work().to_str().unwrap()]);
+    let trusted = env.run(["trust", env.work().to_str().unwrap()]);
     assert_eq!(trusted.code, Some(0), "{trusted:?}");
     let script = "[[turn]]\ndo = [{ say = \"I see.\" }]\n";
     // A free text cannot be put without a form.
@@ -269,7 +269,7 @@ fn what_can_go_on_goes_on_when_a_question_is_declined() {
         {"type": "tool", "id": "after", "command": after},
     ]}]});
     workflow(&env, "both", &asks);
-    let trusted = env.run(["trust", "--always", env.work().to_str().unwrap()]);
+    let trusted = env.run(["trust", env.work().to_str().unwrap()]);
     assert_eq!(trusted.code, Some(0), "{trusted:?}");
     let script = Scene::default().turn(planner()).toml();
     let steps = json!([{"new": {}}, {"prompt": "/both Go"}]);
@@ -417,14 +417,21 @@ fn code_that_nobody_has_trusted_is_asked_about() {
     workflow(&env, "maker", &made);
     let script = Scene::default().turn(planner()).toml();
     let steps = json!([{"new": {}}, {"prompt": "/maker Go"}]);
-    let refused = play(&env, &script, json!({"answers": ["Do not run it"], "steps": steps}));
+    let refused = play(&env, &script, json!({"answers": ["Go on without it"], "steps": steps}));
     assert_eq!(refused.stops(), ["end_turn"]);
     assert!(refused.said().contains("atomic trust"), "{}", refused.said());
     let about = refused.one("permission").to_string();
     assert!(about.contains("maker.json") && !env.work().join("made.txt").exists(), "{about}");
+    // Another session does not ask again, until the workflow changes.
+    let again = play(&env, &script, json!({"answers": [], "steps": steps}));
+    assert!(again.said().contains("atomic trust"), "{}", again.said());
+    assert!(!env.work().join("made.txt").exists());
+    let changed =
+        json!({"nodes": [{"type": "tool", "id": "do", "command": "echo made > made.txt"}]});
+    workflow(&env, "maker", &changed);
     let steps = json!([{"new": {}}, {"prompt": "/maker Go"}, {"prompt": "/maker Go"}]);
-    let always = json!({"answers": ["Run it, and remember this code"], "steps": steps});
-    let allowed = play(&env, &script, always);
+    let trust = "Trust it, and ask again when a definition changes";
+    let allowed = play(&env, &script, json!({"answers": [trust], "steps": steps}));
     assert_eq!(allowed.stops(), ["end_turn", "end_turn"]);
     let _ = allowed.one("permission");
     assert!(env.work().join("made.txt").exists(), "{}", allowed.said());

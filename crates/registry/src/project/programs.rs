@@ -57,8 +57,22 @@ const CODE: &[(&str, Kind)] = &[
     (".opencode/tools", Kind::Plugin),
 ];
 
-/// Texts and folders of texts that programs read into every conversation.
+/// Texts, and folders of texts, that programs read by themselves: into every conversation, or, as
+/// their skills, commands and agents, into a list that every conversation begins with.
 const INSTRUCTIONS: &[&str] = &[
+    ".claude/agents",
+    ".claude/commands",
+    ".claude/skills",
+    ".opencode/agent",
+    ".opencode/agents",
+    ".opencode/command",
+    ".opencode/commands",
+    ".opencode/skill",
+    ".opencode/skills",
+    ".github/agents",
+    ".github/skills",
+    ".copilot/agents",
+    ".copilot/skills",
     "CLAUDE.md",
     "CLAUDE.local.md",
     "AGENTS.md",
@@ -72,23 +86,9 @@ const INSTRUCTIONS: &[&str] = &[
 /// Folders of programs, and what in them is no definition: the registry reads it, a definition
 /// leads to it, or it is the program's own.
 const FOLDERS: &[(&str, &[&str])] = &[
-    (".claude", &["agents", "commands", "skills", "hooks", "worktrees", ".gitignore"]),
-    (
-        ".opencode",
-        &[
-            "agent",
-            "agents",
-            "command",
-            "commands",
-            "skill",
-            "skills",
-            "node_modules",
-            ".gitignore",
-            "bun.lock",
-            "package-lock.json",
-        ],
-    ),
-    (".copilot", &["agents", "skills"]),
+    (".claude", &["hooks", "worktrees", ".gitignore"]),
+    (".opencode", &["node_modules", ".gitignore", "bun.lock", "package-lock.json"]),
+    (".copilot", &[]),
     (".github/copilot", &[]),
 ];
 

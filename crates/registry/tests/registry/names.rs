@@ -1,6 +1,6 @@
 //! One space of names for everything that can be typed after a slash.
 
-use atomic_registry::{Class, Kind, Named, Names};
+use atomic_registry::{Class, Folders, Kind, Named, Names, Registry};
 
 use crate::tree::Tree;
 
@@ -12,6 +12,7 @@ fn workflow(name: &str, aliases: &[&str]) -> Named {
         description: "".into(),
         hint: None,
         hidden: false,
+        untrusted: false,
     }
 }
 
@@ -172,4 +173,40 @@ fn unknown_names_are_answered() {
     }
     assert!(registry.get(Kind::Agent, "secret").is_ok() && hidden.get("secret").is_ok());
     assert!(self::names(&[]).get("/status").unwrap_err().to_string().contains("/status is gone"));
+}
+
+/// Without trust a project's entities take only names that are free, whatever their kind, and those
+/// that would take another one are definitions that need trust.
+#[test]
+fn a_project_without_trust_takes_no_name_from_anybody() {
+    let tree = Tree::of(&[
+        ("project/.claude/commands/worker.md", "Work for me.\n"),
+        ("project/.claude/commands/ci.md", "Integrate.\n"),
+        ("project/.atomic/agents/planner.md", "Plan for me.\n"),
+        ("project/.atomic/agents/commit.md", "An agent comes after a skill.\n"),
+        ("project/.github/skills/mine/SKILL.md", "---\naliases: [theirs, other]\n---\nMine.\n"),
+        ("home/.claude/agents/theirs.md", "Theirs.\n"),
+    ]);
+    let folders = Folders { trusted: false, ..tree.folders() };
+    let registry = Registry::read(&folders);
+    let names = Names::new([workflow("ralph", &["loop"])], &registry);
+    for (text, expected) in [
+        ("worker", "agent:worker"),
+        ("ci", "skill:commit"),
+        ("theirs", "agent:theirs"),
+        ("commit", "skill:commit"),
+        ("command:worker", "command:worker"),
+        ("mine", "skill:mine"),
+        ("other", "skill:mine"),
+    ] {
+        assert_eq!(meant(&names, text), expected, "{text}");
+    }
+    let planner = registry.find(Kind::Agent, "planner").unwrap();
+    assert_eq!(planner.origin.scope.name(), "built-in");
+    let definitions = registry.definitions(&tree.path("project"));
+    let listed: Vec<String> = definitions.iter().map(|one| one.name.clone()).collect();
+    assert_eq!(listed, ["ci", "worker", "planner"]);
+    let trusted = Names::new([workflow("ralph", &["loop"])], &tree.registry());
+    assert_eq!(meant(&trusted, "worker"), "command:worker");
+    assert_eq!(meant(&trusted, "ci"), "command:ci");
 }
