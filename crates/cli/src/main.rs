@@ -5,6 +5,7 @@ mod args;
 mod catalog;
 mod commands;
 mod editor;
+mod environment;
 mod failure;
 mod gate;
 mod home;

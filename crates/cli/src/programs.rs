@@ -8,8 +8,6 @@ use crate::home;
 
 /// The folders of `PATH`.
 pub(crate) struct SearchPath {
-    /// The folder that is worked in.
-    pub(crate) project: PathBuf,
     folders: Vec<PathBuf>,
     /// Entries that mean another folder everywhere.
     pub(crate) relative: Vec<PathBuf>,
@@ -31,8 +29,7 @@ impl SearchPath {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let entries = std::env::split_paths(&path).filter(|_| !path.is_empty());
         let (folders, relative) = entries.partition(|entry: &PathBuf| entry.is_absolute());
-        let (projects, project) = (projects(project), project.to_owned());
-        Self { project, folders, relative, projects }
+        Self { folders, relative, projects: projects(project) }
     }
 
     /// The first program of this name that can be run.
@@ -52,6 +49,13 @@ impl SearchPath {
             break;
         }
         located
+    }
+
+    /// Folders of the project that are in `PATH` and exist, as the entries of `PATH` name them.
+    pub(crate) fn in_project(&self, project: &Path) -> Vec<PathBuf> {
+        let relative = self.relative.iter().map(|entry| project.join(entry));
+        let absolute = self.folders.iter().filter(|folder| self.is_in_project(folder)).cloned();
+        relative.chain(absolute).filter(|folder| folder.is_dir()).collect()
     }
 
     /// The same folders for whatever a program starts in turn.

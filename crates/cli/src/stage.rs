@@ -12,7 +12,6 @@ use atomic_backend::copilot::{CopilotBackend, CopilotConfig};
 use atomic_backend::guard::Guard;
 use atomic_backend::opencode::{OpenCodeBackend, OpenCodeConfig};
 use atomic_backend::script::{Script, ScriptBackend};
-use atomic_registry::project::{Repository, commands_in_git};
 use atomic_registry::settings::BACKEND;
 use atomic_registry::{ACP, AGENT_PROGRAMS, AgentProgram, Registry, agent_program};
 use atomic_runner::{Clock, OtherBackends, Settings, Stage};
@@ -20,8 +19,8 @@ use atomic_session::{Disk, RealDisk};
 
 use crate::commands::demo;
 use crate::failure::Failure;
-use crate::home;
 use crate::programs::SearchPath;
+use crate::{environment, home};
 
 /// The disk all sessions are on.
 pub(crate) fn disk() -> Arc<dyn Disk> {
@@ -35,7 +34,17 @@ pub(crate) fn stage(
     project: &Path,
     registry: Arc<Registry>,
 ) -> Result<Stage, Failure> {
-    let guard = Guard::from_current_exe();
+    stage_with(guard(settings, project), backend, settings, project, registry)
+}
+
+/// The same, with another way to start processes.
+pub(crate) fn stage_with(
+    guard: Guard,
+    backend: Option<&str>,
+    settings: &Settings,
+    project: &Path,
+    registry: Arc<Registry>,
+) -> Result<Stage, Failure> {
     let disk = disk();
     Ok(Stage {
         clock: clock(),
@@ -48,6 +57,11 @@ pub(crate) fn stage(
         disk,
         guard,
     })
+}
+
+/// Starts every process of a run: agent programs, commands of workflows, checks.
+pub(crate) fn guard(settings: &Settings, project: &Path) -> Guard {
+    Guard::from_current_exe().with_env(environment::in_project(project, settings.program.trusted))
 }
 
 /// Who we are, for those who find a session locked.
@@ -99,7 +113,7 @@ fn backend_by_name(
                 allow_root: settings.program.allow_root || is_told_to_be_a_sandbox(),
                 retry_window: Duration::from_secs(settings.program.retry_window_secs),
                 starts: starts_at_once(),
-                env: for_project(settings, programs),
+                env: vec![],
             };
             Ok(Arc::new(ClaudeBackend::new(config, guard.clone())))
         }
@@ -107,7 +121,7 @@ fn backend_by_name(
             let config = OpenCodeConfig {
                 program: program(programs, "opencode")?,
                 retry_window: Duration::from_secs(settings.program.retry_window_secs),
-                env: for_project(settings, programs),
+                env: vec![],
             };
             Ok(Arc::new(OpenCodeBackend::new(config, guard.clone())))
         }
@@ -115,7 +129,7 @@ fn backend_by_name(
             let config = CopilotConfig {
                 program: program(programs, "copilot")?,
                 retry_window: Duration::from_secs(settings.program.retry_window_secs),
-                env: for_project(settings, programs),
+                env: vec![],
             };
             Ok(Arc::new(CopilotBackend::new(config, guard.clone())))
         }
@@ -130,39 +144,13 @@ fn backend_by_name(
                 .to_owned(),
         )),
         (command, _) if command.starts_with(ACP) => {
-            let config =
-                AcpConfig { env: for_project(settings, programs), ..speaker(command, programs)? };
-            Ok(Arc::new(AcpBackend::new(config, guard.clone())))
+            Ok(Arc::new(AcpBackend::new(speaker(command, programs)?, guard.clone())))
         }
         (other, _) => Err(Failure::Usage(format!(
             "there is no backend `{other}` in this version; choose {}",
             BACKEND.kind.words()
         ))),
     }
-}
-
-/// The variables that an agent program gets in a project. Agent programs run git by themselves when
-/// they start, and git runs commands that a repository's own settings name (`core.fsmonitor`), so
-/// in a repository that is not trusted git finds nothing to run.
-fn for_project(settings: &Settings, programs: &SearchPath) -> Vec<(String, String)> {
-    if settings.program.trusted {
-        return vec![];
-    }
-    let repository = Repository::of(&programs.project, home::user().as_deref());
-    if !commands_in_git(&repository).is_empty() {
-        return vec![("GIT_DIR".to_owned(), "/dev/null".to_owned())];
-    }
-    // A folder that looks like a bare repository has settings, too, and a clone can bring one.
-    let count = std::env::var("GIT_CONFIG_COUNT").ok().and_then(|count| count.parse().ok());
-    let mut count: usize = count.unwrap_or(0);
-    let mut env = vec![];
-    for (key, value) in [("safe.bareRepository", "explicit"), ("core.fsmonitor", "false")] {
-        env.push((format!("GIT_CONFIG_KEY_{count}"), key.to_owned()));
-        env.push((format!("GIT_CONFIG_VALUE_{count}"), value.to_owned()));
-        count += 1;
-    }
-    env.push(("GIT_CONFIG_COUNT".to_owned(), count.to_string()));
-    env
 }
 
 /// Starting a program is all computing.

@@ -51,6 +51,8 @@ const DRAIN_LIMIT: Duration = Duration::from_millis(200);
 #[derive(Clone, Debug)]
 pub struct Guard {
     exe: PathBuf,
+    /// Added to our own environment for every process; a job's own variables win.
+    env: Vec<(String, String)>,
 }
 
 /// A process to start.
@@ -99,7 +101,13 @@ pub struct Finished {
 impl Guard {
     /// Uses `exe`, which must call [`run_if_asked`] first thing in `main`.
     pub fn new(exe: PathBuf) -> Self {
-        Self { exe }
+        Self { exe, env: vec![] }
+    }
+
+    /// Adds variables to the environment of every process. A job's own variables win.
+    #[must_use]
+    pub fn with_env(self, env: Vec<(String, String)>) -> Self {
+        Self { env, ..self }
     }
 
     /// Uses the running binary itself, also when its file has been replaced or deleted since.
@@ -170,7 +178,7 @@ impl Guard {
         command
             .arg(GUARD_ARGUMENT)
             .args(&job.argv)
-            .envs(job.env.iter().map(|(name, value)| (name, value)))
+            .envs(self.env.iter().chain(&job.env).map(|(name, value)| (name, value)))
             .env(STEP_VARIABLE, &job.marker)
             .stdin(OwnedFd::from(guards_end))
             .stdout(stdout)

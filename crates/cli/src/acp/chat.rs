@@ -6,7 +6,6 @@ use std::time::Duration;
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::StopReason;
 use atomic_acp::{Narrator, Spent, Voice};
-use atomic_backend::guard::Guard;
 use atomic_backend::{Backend, BackendError, Conversation, OpenRequest, Place, Turn};
 use atomic_event::{
     Answer, BackendId, ConversationId, Question, QuestionId, StepError, StepId, Stop, TurnEvent,
@@ -163,7 +162,7 @@ impl Chat {
                 // What the user types is not part of a workflow, and gets what the user has.
                 let wanted = Settings { inherit: Inherit::All, ..Settings::default() };
                 let (wanted, given) = start::settings_of(&catalog, wanted)?;
-                let (name, guard) = (settings::backend(&given), Guard::from_current_exe());
+                let (name, guard) = (settings::backend(&given), stage::guard(&wanted, &folder));
                 let backend = stage::backend(name, &wanted, &folder, &guard)?;
                 let (registry, model) = (catalog.registry, settings::model(&given));
                 Ok(Program { backend, registry, settings: wanted, model })

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 
+use atomic_backend::guard::Guard;
 use atomic_backend::script::{FileSource, Format, Script};
 use atomic_registry::Registry;
 use atomic_registry::settings::Values;
@@ -16,7 +17,7 @@ use crate::catalog::{self, Catalog};
 use crate::failure::{Failure, exit_code};
 use crate::show::Look;
 use crate::show::timeline;
-use crate::{paint, settings, stage, trust};
+use crate::{environment, paint, settings, stage, trust};
 
 /// The name by which a session remembers the script inside this binary.
 pub(crate) const EMBEDDED: &str = "embedded:demo";
@@ -64,11 +65,15 @@ pub(crate) fn script() -> Result<Script, Failure> {
 }
 
 pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
+    // The folder one is in may be a stranger's project, and its programs are not run.
+    let path = environment::without_programs_of(&catalog::here()?);
     require(
         "cargo",
         "The demo builds and tests a small Rust program. Install Rust and try again.",
+        &path,
     )?;
-    require("git", "The demo keeps its work in a git repository. Install git and try again.")?;
+    let remedy = "The demo keeps its work in a git repository. Install git and try again.";
+    require("git", remedy, &path)?;
     let script = args.script.clone().map(|path| std::path::absolute(&path).unwrap_or(path));
     let script = script.unwrap_or_else(|| PathBuf::from(EMBEDDED));
     // What the demo shows is the same for everybody.
@@ -77,8 +82,9 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, Failure> {
         catalog::count(&registry);
     }
     let mut wanted = Settings { script: Some(script), ..Settings::default() };
-    let stage = stage::stage(Some("script"), &wanted, Path::new("/"), registry)?;
-    let workspace = make_folder(args.dir.as_deref())?;
+    let guard = Guard::from_current_exe().with_env(vec![path.clone()]);
+    let stage = stage::stage_with(guard, Some("script"), &wanted, Path::new("/"), registry)?;
+    let workspace = make_folder(args.dir.as_deref(), &path)?;
     if !args.output.for_programs() {
         introduce(&workspace);
     }
@@ -129,9 +135,13 @@ fn conclude(workspace: &Path, session: &Path, outcome: &Outcome) {
     paint::line(&format!("  atomic run ralph \"{PROMPT}\" --backend claude"));
 }
 
+/// An environment variable and its value.
+type Variable = (String, String);
+
 /// Stops with a clear word when a program is missing.
-fn require(program: &str, remedy: &str) -> Result<(), Failure> {
+fn require(program: &str, remedy: &str, path: &Variable) -> Result<(), Failure> {
     let mut command = Command::new(program);
+    command.env(&path.0, &path.1);
     command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     match command.status() {
         Ok(status) if status.success() => Ok(()),
@@ -145,7 +155,7 @@ fn require(program: &str, remedy: &str) -> Result<(), Failure> {
 }
 
 /// Makes the folder the game is built in: a git repository with one commit, whoever the user is.
-fn make_folder(wanted: Option<&Path>) -> Result<PathBuf, Failure> {
+fn make_folder(wanted: Option<&Path>, path: &Variable) -> Result<PathBuf, Failure> {
     let failed = |path: &Path, error: &std::io::Error| {
         Failure::Failed(format!("the folder {} cannot be made: {error}", path.display()))
     };
@@ -159,10 +169,10 @@ fn make_folder(wanted: Option<&Path>) -> Result<PathBuf, Failure> {
             fresh_folder("atomic-demo").map_err(|error| failed(&std::env::temp_dir(), &error))?
         }
     };
-    git(&folder, &["init", "--quiet", "--initial-branch=main"])?;
+    git(&folder, &["init", "--quiet", "--initial-branch=main"], path)?;
     let identity = ["-c", "user.name=Atomic demo", "-c", "user.email=demo@localhost"];
     let commit = ["commit", "--quiet", "--allow-empty", "--message", "Start"];
-    git(&folder, &[identity.as_slice(), commit.as_slice()].concat())?;
+    git(&folder, &[identity.as_slice(), commit.as_slice()].concat(), path)?;
     Ok(folder)
 }
 
@@ -180,8 +190,10 @@ pub(crate) fn fresh_folder(name: &str) -> std::io::Result<PathBuf> {
     Err(std::io::ErrorKind::AlreadyExists.into())
 }
 
-fn git(folder: &Path, arguments: &[&str]) -> Result<(), Failure> {
-    let output = Command::new("git").arg("-C").arg(folder).args(arguments).output();
+fn git(folder: &Path, arguments: &[&str], path: &Variable) -> Result<(), Failure> {
+    let mut command = Command::new("git");
+    command.env(&path.0, &path.1).arg("-C").arg(folder).args(arguments);
+    let output = command.output();
     let problem = match output {
         Ok(output) if output.status.success() => return Ok(()),
         Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),

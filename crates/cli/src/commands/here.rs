@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use atomic_backend::guard::Guard;
 use atomic_backend::{Backend, BackendError, Place};
 use atomic_runner::{Inherit, Settings};
 
@@ -36,7 +35,7 @@ impl Here {
         wanted.program.trusted = catalog.is_trusted();
         // Nothing is played, so any script will do.
         wanted.script.get_or_insert_with(|| PathBuf::from(demo::EMBEDDED));
-        let guard = Guard::from_current_exe();
+        let guard = stage::guard(&wanted, &workspace);
         let backend = stage::backend(settings::backend(&given), &wanted, &workspace, &guard)?;
         Ok(Self { backend, settings: wanted, workspace })
     }

@@ -10,6 +10,7 @@ use atomic_registry::settings::Files;
 use atomic_runner::found_gates;
 use atomic_workflow::typescript::{Authored, hash_of};
 
+use crate::programs::SearchPath;
 use crate::{home, shelf};
 
 /// The definitions of the project in a folder.
@@ -27,6 +28,7 @@ pub(crate) fn definitions_of(folder: &Path, registry: &Registry, files: &Files) 
     found.extend(settings(root, files));
     found.extend(checks(root, &folder));
     found.extend(workflows(root, &folder));
+    found.extend(programs(root, &folder));
     found.sort();
     found.dedup();
     found
@@ -51,6 +53,19 @@ fn checks(root: &Path, folder: &Path) -> Vec<Definition> {
         Definition::new(DefinitionKind::Check, place, command, command).detailed("")
     };
     found_gates(folder).iter().map(check).collect()
+}
+
+/// Folders of the project in which every process would look for programs.
+fn programs(root: &Path, folder: &Path) -> Vec<Definition> {
+    let folders = SearchPath::of_environment(folder).in_project(folder);
+    let definition = |path: &PathBuf| {
+        let path = path.canonicalize().unwrap_or_else(|_| path.clone());
+        let inside = path.strip_prefix(root).unwrap_or(&path).to_owned();
+        let name = if inside.as_os_str().is_empty() { Path::new(".") } else { &inside };
+        let name = name.display().to_string();
+        Definition::new(DefinitionKind::Programs, inside, name, "")
+    };
+    folders.iter().map(definition).collect()
 }
 
 fn workflows(root: &Path, folder: &Path) -> Vec<Definition> {

@@ -132,6 +132,10 @@ impl ProjectTrust {
             match known.get(&definition.id()) {
                 Some(digest) if *digest == definition.digest => {}
                 Some(_) => changes.push(Change::Changed(definition.clone())),
+                // `npm run` and direnv add folders of the project to PATH. In a repository that is
+                // trusted this is the user's doing.
+                None if self.remembered.is_trusted
+                    && definition.kind == DefinitionKind::Programs => {}
                 None => changes.push(Change::Added(definition.clone())),
             }
         }
@@ -158,7 +162,8 @@ impl ProjectTrust {
     fn is_missed(&self, id: &str) -> bool {
         let mut words = id.splitn(3, ' ');
         let (kind, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        let acts = !["check", "workflow", "instructions", "file", "setting"].contains(&kind);
+        let acts =
+            !["check", "workflow", "instructions", "programs", "file", "setting"].contains(&kind);
         let path = Path::new(path);
         let is_folder = |part: &Component<'_>| {
             !part.as_os_str().as_encoded_bytes().starts_with(b".")

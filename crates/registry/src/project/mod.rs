@@ -60,6 +60,8 @@ pub enum DefinitionKind {
     ProgramSetting,
     /// A text that an agent program reads into every conversation.
     Instructions,
+    /// A folder of programs that is in `PATH`.
+    Programs,
     /// Something else in the folder of an agent program.
     OtherFile,
 }
@@ -80,6 +82,7 @@ impl DefinitionKind {
             Self::Command => "commands",
             Self::Setting | Self::ProgramSetting => "settings",
             Self::Instructions => "instructions",
+            Self::Programs => "programs in PATH",
             Self::OtherFile => "other files",
         }
     }
@@ -100,6 +103,7 @@ impl DefinitionKind {
             Self::Setting => "setting",
             Self::ProgramSetting => "program",
             Self::Instructions => "instructions",
+            Self::Programs => "programs",
             Self::OtherFile => "file",
         }
     }

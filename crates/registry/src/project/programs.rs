@@ -35,8 +35,15 @@ const BY_NAME: &[(&str, Kind)] = &[
     ("formatter", Kind::LanguageServer),
 ];
 
-/// Keys of settings that the registry reads, or that change nothing but the look.
-const NOT_DEFINITIONS: &[&str] = &["$schema", "agent", "command", "theme", "keybinds", "tui"];
+/// Keys of settings that change nothing but the look.
+const NOT_DEFINITIONS: &[&str] = &["$schema", "theme", "keybinds", "tui"];
+
+/// Keys of settings with agents and commands. Like the folders of agents and commands they count by
+/// being there, unless a text in them comes from a file: that may be any file of the user.
+const TEXTS: &[&str] = &["agent", "command"];
+
+/// The beginning of a reference to a file whose content replaces it, in OpenCode's settings.
+const FILE_REFERENCE: &str = "{file:";
 
 /// Files with servers, and the key under which they stand.
 const SERVERS: &[(&str, &str, Kind)] = &[
@@ -158,6 +165,13 @@ impl Reader<'_> {
                     all.iter().for_each(|(name, value)| self.add(*kind, file, name, value));
                 }
                 (Some((_, kind)), value) => self.add(*kind, file, &key, &value),
+                (None, value) if TEXTS.contains(&key.as_str()) => {
+                    let text = value.to_string();
+                    let text = if text.contains(FILE_REFERENCE) { text } else { String::new() };
+                    let kind = Kind::Instructions;
+                    let definition = Definition::new(kind, self.relative(file), key, &text);
+                    self.found.push(definition);
+                }
                 (None, Value::Array(all)) if key == "plugin" => {
                     for value in &all {
                         let name = value.as_str().unwrap_or(&key).to_owned();
