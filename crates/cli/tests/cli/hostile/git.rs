@@ -1,0 +1,237 @@
+//! An unpacked `.git`, and programs in the project that are found by `PATH`.
+
+use super::{Attack, Ground, git};
+
+const TURN: &[&str] = &["-p", "Hello"];
+
+/// A repository with one commit and these lines in its own settings.
+fn configured(lines: impl Fn(&Ground) -> String + 'static) -> Attack {
+    Attack::new(move |ground| {
+        repository(ground);
+        let path = ground.env.work().join(".git/config");
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        text += &lines(ground);
+        std::fs::write(path, text).unwrap();
+    })
+}
+
+fn repository(ground: &Ground) {
+    ground.git(&["init", "-q"]);
+    ground.project("a.txt", "one\n");
+    ground.project(".gitignore", ".ralph\n.atomic\n");
+    ground.git(&["add", "."]);
+    ground.git(&["commit", "-q", "-m", "zero"]);
+    ground.git(&["config", "user.name", "t"]);
+    ground.git(&["config", "user.email", "t@example.org"]);
+    ground.project("a.txt", "two\n");
+}
+
+/// A program of the project as the value of a key.
+fn key(section: &'static str, key: &'static str) -> Attack {
+    configured(move |ground| {
+        ground.program("evil.sh");
+        let program = ground.env.work().join("evil.sh");
+        format!("[{section}]\n\t{key} = {}\n", program.display())
+    })
+}
+
+#[test]
+fn a_file_system_monitor() {
+    key("core", "fsmonitor").works_only_when_trusted(TURN);
+}
+
+#[test]
+fn an_external_diff() {
+    key("diff", "external").works_only_when_trusted(TURN);
+}
+
+#[test]
+fn a_filter() {
+    let attack = configured(|ground| {
+        ground.program("evil.sh");
+        ground.project(".gitattributes", "*.txt filter=evil\n");
+        let program = ground.env.work().join("evil.sh");
+        format!("[filter \"evil\"]\n\tclean = {}\n", program.display())
+    });
+    attack.works_only_when_trusted(TURN);
+}
+
+#[test]
+fn an_alias() {
+    let attack = configured(|ground| format!("[alias]\n\tst = !{}\n", ground.leaves_sign()));
+    attack.works_only_when_trusted(TURN);
+}
+
+#[test]
+fn a_folder_of_hooks() {
+    let attack = configured(|ground| {
+        ground.program("ci/hooks/pre-commit");
+        "[core]\n\thooksPath = ci/hooks\n".to_owned()
+    });
+    attack.works_only_when_trusted(TURN);
+}
+
+#[test]
+fn settings_from_another_file() {
+    let attack = configured(|ground| {
+        ground.program("evil.sh");
+        let program = ground.env.work().join("evil.sh");
+        ground.project("ci/gitconfig", &format!("[core]\n\tfsmonitor = {}\n", program.display()));
+        "[include]\n\tpath = ../ci/gitconfig\n".to_owned()
+    });
+    attack.works_only_when_trusted(TURN);
+}
+
+#[test]
+fn settings_from_another_file_under_a_condition() {
+    let attack = configured(|ground| {
+        ground.program("evil.sh");
+        let program = ground.env.work().join("evil.sh");
+        ground.project("ci/gitconfig", &format!("[core]\n\tfsmonitor = {}\n", program.display()));
+        "[includeIf \"gitdir:/**\"]\n\tpath = ../ci/gitconfig\n".to_owned()
+    });
+    attack.works_only_when_trusted(TURN);
+}
+
+#[test]
+fn a_signing_program() {
+    let attack = configured(|ground| {
+        ground.program("evil.sh");
+        let program = ground.env.work().join("evil.sh");
+        format!("[commit]\n\tgpgsign = true\n[gpg]\n\tprogram = {}\n", program.display())
+    });
+    attack.works_only_when_trusted(TURN);
+}
+
+#[test]
+fn settings_of_a_worktree() {
+    let attack = Attack::new(|ground| {
+        repository(ground);
+        ground.program("evil.sh");
+        ground.git(&["config", "extensions.worktreeConfig", "true"]);
+        let program = ground.env.work().join("evil.sh");
+        let text = format!("[core]\n\tfsmonitor = {}\n", program.display());
+        ground.project(".git/config.worktree", &text);
+    });
+    attack.works_only_when_trusted(TURN);
+}
+
+#[test]
+fn a_hook() {
+    let attack = Attack::new(|ground| {
+        repository(ground);
+        ground.program(".git/hooks/pre-commit");
+    });
+    attack.works_only_when_trusted(TURN);
+}
+
+#[test]
+fn a_key_in_other_letters_on_one_line() {
+    let attack = configured(|ground| {
+        ground.program("evil.sh");
+        format!("[CORE] FsMonitor = {}\n", ground.env.work().join("evil.sh").display())
+    });
+    attack.works_only_when_trusted(TURN);
+}
+
+#[test]
+fn a_git_folder_elsewhere_in_the_project() {
+    let attack = Attack::new(|ground| {
+        repository(ground);
+        ground.program("evil.sh");
+        let program = ground.env.work().join("evil.sh");
+        ground.git(&["config", "core.fsmonitor", program.to_str().unwrap()]);
+        std::fs::rename(ground.env.work().join(".git"), ground.env.work().join("data")).unwrap();
+        ground.project(".git", "gitdir: data\n");
+    });
+    attack.works_only_when_trusted(TURN);
+}
+
+/// The project says that it is a worktree of a repository that the user trusts.
+#[test]
+fn a_claim_to_be_the_worktree_of_a_trusted_repository() {
+    let attack = Attack::new(|ground| {
+        let own = ground.env.outside("own");
+        std::fs::create_dir_all(&own).unwrap();
+        git(&own, &["init", "-q"]);
+        git(&own, &["commit", "-q", "--allow-empty", "-m", "one"]);
+        git(&own, &["worktree", "add", "-q", "../tree"]);
+        ground.outside("own/Makefile", "test:\n\ttrue\n");
+        let mut trust = ground.env.atomic(["trust", "."]);
+        trust.current_dir(&own);
+        assert_eq!(crate::env::ran(trust).code, Some(0));
+        let link = std::fs::read_to_string(ground.env.outside("tree/.git")).unwrap();
+        ground.project(".git", &link);
+        ground.project("Makefile", &format!("test:\n\t{}\n", ground.leaves_sign()));
+    });
+    attack.works_only_when_trusted(&["run", "ralph", "Build it"]);
+}
+
+#[test]
+fn a_repository_inside_of_a_trusted_one() {
+    let attack = Attack::new(|ground| {
+        ground.git(&["init", "-q"]);
+        ground.project("Makefile", "test:\n\ttrue\n");
+        assert_eq!(ground.run(&["trust", "."]).code, Some(0));
+        ground.folder = ground.env.work().join("vendor/lib");
+        std::fs::create_dir_all(&ground.folder).unwrap();
+        git(&ground.folder, &["init", "-q"]);
+        ground.project("vendor/lib/Makefile", &format!("test:\n\t{}\n", ground.leaves_sign()));
+    });
+    attack.works_only_when_trusted(&["run", "ralph", "Build it"]);
+}
+
+/// A clone can bring a folder that git takes for a repository with settings of its own. The control
+/// is git itself, as the agent calls it.
+#[test]
+fn a_bare_repository() {
+    let attack = Attack::new(|ground| {
+        repository(ground);
+        ground.program("evil.sh");
+        let program = ground.env.work().join("evil.sh");
+        ground.git(&["init", "-q", "--bare", "bare"]);
+        let text = format!(
+            "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n\tfsmonitor = {}\n",
+            program.display()
+        );
+        ground.project("bare/config", &text);
+    });
+    let by_hand = |ground: &mut Ground| git(&ground.env.work().join("bare"), &["status", "-s"]);
+    attack.works_only_for_the_user(by_hand, &["list"]);
+}
+
+/// Programs with the names of those that are started.
+fn programs(ground: &Ground, folder: &str) {
+    for name in ["git", "sh", "claude", "opencode", "copilot", "make", "npm", "env"] {
+        ground.program(&format!("{folder}/{name}"));
+    }
+}
+
+#[test]
+fn programs_in_a_relative_path() {
+    let attack = Attack::new(|ground| {
+        programs(ground, "bin");
+        ground.path = Some(format!("bin:{}", std::env::var("PATH").unwrap()));
+    });
+    attack.works_only_when_trusted(TURN);
+}
+
+#[test]
+fn programs_in_the_working_folder() {
+    let attack = Attack::new(|ground| {
+        programs(ground, ".");
+        // An empty entry means the working folder.
+        ground.path = Some(format!(":{}", std::env::var("PATH").unwrap()));
+    });
+    attack.works_only_when_trusted(TURN);
+}
+
+#[test]
+fn programs_in_an_absolute_path() {
+    let attack = Attack::new(|ground| {
+        programs(ground, "node_modules/.bin");
+        let folder = ground.env.work().join("node_modules/.bin");
+        ground.path = Some(format!("{}:{}", folder.display(), std::env::var("PATH").unwrap()));
+    });
+    attack.works_only_when_trusted(TURN);
+}
