@@ -4,6 +4,7 @@
 mod acp;
 mod copilot;
 mod demo_model;
+mod hostile;
 mod lists;
 mod opencode;
 mod opencode_lists;

@@ -8,7 +8,7 @@ use crate::env::TestEnv;
 
 /// A command, and how it is used.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
+pub(crate) struct Row {
     /// Its name, with the names of the commands it is part of; empty for `atomic -p`.
     name: &'static str,
     arguments: &'static [&'static str],
@@ -62,17 +62,17 @@ const fn row(name: &'static str, arguments: &'static [&'static str]) -> Row {
     Row { name, arguments }
 }
 
-pub(super) fn all() -> Vec<Row> {
+pub(crate) fn all() -> Vec<Row> {
     ROWS.to_vec()
 }
 
-pub(super) fn of_agents() -> Vec<Row> {
+pub(crate) fn of_agents() -> Vec<Row> {
     ROWS.iter().filter(|row| OF_AGENTS.contains(&row.name)).copied().collect()
 }
 
 impl Row {
     /// Runs the command to its end and returns what it has printed.
-    pub(super) fn run(&self, ground: &Ground) -> String {
+    pub(crate) fn run(&self, ground: &Ground) -> String {
         if self.name == EDITOR {
             ground.in_an_editor(self.arguments);
             return String::new();

@@ -21,12 +21,14 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+pub(crate) use commands::{Row, all as all_commands, of_agents as commands_of_agents};
+
 use crate::acp::Raw;
 use crate::env::{Ran, TestEnv, ran};
 use crate::scene::plan;
 
 /// The text of a file outside the project, which must not turn up anywhere.
-const SECRET: &str = "secret-4711-of-the-user";
+pub(crate) const SECRET: &str = "secret-4711-of-the-user";
 
 /// An agent whose system prompt has this was replaced by the project's.
 const PERSONA: &str = "persona-4711-of-the-project";
@@ -38,6 +40,8 @@ pub(crate) struct Ground {
     folder: PathBuf,
     /// The value of `PATH`, if it is not the usual one.
     path: Option<String>,
+    /// Further variables of the user.
+    pub(crate) variables: Vec<(String, String)>,
 }
 
 impl Ground {
@@ -46,7 +50,7 @@ impl Ground {
     pub(crate) fn new() -> Self {
         let env = TestEnv::new();
         let folder = env.work();
-        let ground = Self { env, folder, path: None };
+        let ground = Self { env, folder, path: None, variables: vec![] };
         ground.users(".atomic/settings.json", &ground.users_settings(json!({})));
         // The skill, the command and the agents that the user has, and the user calls.
         ground.users(
@@ -156,6 +160,7 @@ impl Ground {
         if let Some(path) = &self.path {
             command.env("PATH", path);
         }
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
 
@@ -206,7 +211,9 @@ fn git(folder: &Path, args: &[&str]) {
 }
 
 /// One way in.
-struct Attack {
+pub(crate) struct Attack {
+    /// Makes the user's side, before there is an attack.
+    ground: Box<dyn Fn() -> Ground>,
     plant: Box<dyn Fn(&mut Ground)>,
     /// Whether the attack has worked, beside the usual signs.
     worked: Box<dyn Fn(&Ground) -> bool>,
@@ -214,11 +221,19 @@ struct Attack {
 
 impl Attack {
     fn new(plant: impl Fn(&mut Ground) + 'static) -> Self {
-        Self { plant: Box::new(plant), worked: Box::new(|_| false) }
+        Self::on(Ground::new, plant)
+    }
+
+    /// An attack on a user with another agent.
+    pub(crate) fn on(
+        ground: impl Fn() -> Ground + 'static,
+        plant: impl Fn(&mut Ground) + 'static,
+    ) -> Self {
+        Self { ground: Box::new(ground), plant: Box::new(plant), worked: Box::new(|_| false) }
     }
 
     /// With a sign of its own.
-    fn seen_by(mut self, worked: impl Fn(&Ground) -> bool + 'static) -> Self {
+    pub(crate) fn seen_by(mut self, worked: impl Fn(&Ground) -> bool + 'static) -> Self {
         self.worked = Box::new(worked);
         self
     }
@@ -234,23 +249,23 @@ impl Attack {
     /// one after the user has done the same, where it has to work.
     fn works_only_for_the_user(&self, users: impl Fn(&mut Ground), control: &[&str]) {
         self.fails_everywhere();
-        let mut ground = self.planted();
+        let ground = self.planted();
         assert_eq!(ground.run(&["trust", "."]).code, Some(0));
-        self.fails_with(&mut ground, commands::of_agents());
+        self.fails_with(&ground, commands::of_agents());
         self.works(users, control);
     }
 
-    fn planted(&self) -> Ground {
-        let mut ground = Ground::new();
+    pub(crate) fn planted(&self) -> Ground {
+        let mut ground = (self.ground)();
         (self.plant)(&mut ground);
         ground
     }
 
     fn fails_everywhere(&self) {
-        self.fails_with(&mut self.planted(), commands::all());
+        self.fails_with(&self.planted(), commands::all());
     }
 
-    fn fails_with(&self, ground: &mut Ground, commands: Vec<commands::Row>) {
+    pub(crate) fn fails_with(&self, ground: &Ground, commands: Vec<Row>) {
         let before = ground.precious();
         for row in commands {
             let printed = row.run(ground);
@@ -261,7 +276,7 @@ impl Attack {
         }
     }
 
-    fn works(&self, grant: impl Fn(&mut Ground), control: &[&str]) {
+    pub(crate) fn works(&self, grant: impl Fn(&mut Ground), control: &[&str]) {
         let mut ground = self.planted();
         let before = ground.precious();
         grant(&mut ground);
