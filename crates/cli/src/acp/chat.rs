@@ -158,7 +158,7 @@ impl Chat {
         if self.program.is_none() {
             let (args, folder, answer) = (args.clone(), seat.folder.clone(), seat.answer());
             let made = apart(move || {
-                let catalog = start::open(&folder, &args, answer);
+                let catalog = start::open(&folder, &args, answer.as_ref());
                 // What the user types is not part of a workflow, and gets what the user has.
                 let wanted = Settings { inherit: Inherit::All, ..Settings::default() };
                 let (wanted, given) = start::settings_of(&catalog, wanted)?;

@@ -12,7 +12,7 @@ use super::chat::Chat;
 use super::record::{Note, Record};
 use super::trouble;
 use crate::paint;
-use crate::trust::Answer;
+use crate::trust::Answered;
 
 /// What a turn under way is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub(super) struct Seat {
     _lock: Option<Box<dyn Lock>>,
     under_way: Mutex<Option<UnderWay>>,
     /// The answer to the question whether the project is trusted.
-    answer: Mutex<Option<Answer>>,
+    answer: Mutex<Option<Answered>>,
     /// What a turn needs and changes; there is one at a time.
     pub(super) mind: Held<Mind>,
 }
@@ -126,11 +126,11 @@ impl Seat {
     }
 
     /// The answer to the question whether the project is trusted, if it was asked.
-    pub(super) fn answer(&self) -> Option<Answer> {
-        self.answer.lock().ok().and_then(|answer| *answer)
+    pub(super) fn answer(&self) -> Option<Answered> {
+        self.answer.lock().ok().and_then(|answer| answer.clone())
     }
 
-    pub(super) fn set_answer(&self, given: Answer) {
+    pub(super) fn set_answer(&self, given: Answered) {
         if let Ok(mut answer) = self.answer.lock() {
             *answer = Some(given);
         }

@@ -19,7 +19,7 @@ use crate::commands::{find_session, sessions};
 use crate::failure::Failure;
 use crate::gate::Refused;
 use crate::show::proper_name;
-use crate::trust::{Answer, Asking};
+use crate::trust::{Answered, Asking};
 use crate::{settings, stage};
 
 /// A run that was begun or taken up.
@@ -51,19 +51,17 @@ pub(super) struct Wish {
     /// The model, where the user has chosen one in the session.
     pub(super) model: Option<String>,
     /// The answer to the question whether the project is trusted.
-    pub(super) answer: Option<Answer>,
+    pub(super) answer: Option<Answered>,
 }
 
 /// Opens the project of a session, with the answer that was given in it.
-pub(super) fn open(folder: &Path, args: &AcpArgs, answer: Option<Answer>) -> Catalog {
+pub(super) fn open(folder: &Path, args: &AcpArgs, answer: Option<&Answered>) -> Catalog {
     let flags = settings::start_flags(&args.start, &args.settings);
     let mut catalog = Catalog::open(folder, flags);
     if let Some(answer) = answer
         && let Some(mut trust) = catalog.shelf.gate.trust.take()
     {
-        if trust.is_open() {
-            trust.take(answer);
-        }
+        trust.apply(answer);
         catalog.follow(trust);
     }
     catalog
@@ -117,7 +115,7 @@ impl Wish {
 
     /// The project, with the answer that was given in this session.
     fn catalog(&self) -> Catalog {
-        open(&self.folder, &self.args, self.answer)
+        open(&self.folder, &self.args, self.answer.as_ref())
     }
 
     fn start(

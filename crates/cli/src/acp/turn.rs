@@ -79,7 +79,7 @@ impl Turn<'_> {
             }
             return self.chat(text, mind).await;
         };
-        let catalog = start::open(folder, &self.desk.args, self.player.seat.answer());
+        let catalog = start::open(folder, &self.desk.args, self.player.seat.answer().as_ref());
         match meant(&catalog, prompt, slash) {
             Meant::Chat { name, rest } => self.command(&name, &rest, mind).await,
             Meant::Workflow { name, rest } => self.workflow(&name, rest, mind).await,
@@ -212,11 +212,9 @@ impl Turn<'_> {
     /// Asks whether the project is trusted, before the first prompt that acts in it.
     async fn settle_trust(&self) -> Result<(), Error> {
         let Player { seat, line, .. } = &self.player;
-        if seat.answer().is_some() {
-            return Ok(());
-        }
-        let (folder, args) = (seat.folder.clone(), self.desk.args.clone());
-        let catalog = apart(move || start::open(&folder, &args, None)).await?;
+        let (folder, args, known) = (seat.folder.clone(), self.desk.args.clone(), seat.answer());
+        let is_first = known.is_none();
+        let catalog = apart(move || start::open(&folder, &args, known.as_ref())).await?;
         let Some(mut trust) = catalog.shelf.gate.trust else { return Ok(()) };
         if trust.is_open() {
             let title = "Use what this project defines";
@@ -232,10 +230,12 @@ impl Turn<'_> {
                 Some("without") => Answer::GoOnWithout,
                 _ => Answer::None,
             };
-            seat.set_answer(answer);
-            trust.answer(answer);
+            let answered = trust.answer(answer).map_err(|failure| trouble::of_failure(&failure))?;
+            seat.set_answer(answered);
+        } else if is_first {
+            seat.set_answer(trust.answered(Answer::None));
         } else {
-            seat.set_answer(Answer::None);
+            return Ok(());
         }
         if let Some(unused) = trust.unused() {
             line.say(&format!("Note: {unused}"));

@@ -51,6 +51,13 @@ pub(crate) enum Change {
     Removed(String),
 }
 
+/// An answer to the question about trust, and the definitions it was given about.
+#[derive(Clone, Debug)]
+pub(crate) struct Answered {
+    answer: Answer,
+    about: Digests,
+}
+
 /// Who can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asking {
@@ -200,7 +207,7 @@ impl ProjectTrust {
         match (&self.standing, asking) {
             (Standing::Undecided | Standing::Changed(_), Asking::Terminal) => {
                 let answer = ask(&question_text(self));
-                self.answer(answer);
+                self.answer(answer)?;
             }
             (Standing::Changed(changes), Asking::Nobody) => {
                 return Err(Failure::Usage(refusal(&self.repository.root, changes)));
@@ -235,7 +242,7 @@ impl ProjectTrust {
     }
 
     /// Takes what a person has answered for this time.
-    pub(crate) fn take(&mut self, answer: Answer) {
+    fn take(&mut self, answer: Answer) {
         self.standing = match answer {
             Answer::Trust => Standing::Trusted,
             Answer::Once => Standing::Once,
@@ -243,10 +250,28 @@ impl ProjectTrust {
         };
     }
 
-    /// Takes what a person has answered, and remembers it if that is possible.
-    pub(crate) fn answer(&mut self, answer: Answer) {
+    /// Takes what a person has answered, and remembers it if that is possible. Without an answer,
+    /// definitions that have changed since they were trusted are refused.
+    pub(crate) fn answer(&mut self, answer: Answer) -> Result<Answered, Failure> {
+        if let (Answer::None, Standing::Changed(changes)) = (answer, &self.standing) {
+            return Err(Failure::Usage(refusal(&self.repository.root, changes)));
+        }
         if let Err(failure) = self.remember(answer) {
             paint::warn(&failure.to_string());
+        }
+        Ok(self.answered(answer))
+    }
+
+    /// An answer about the definitions as they are.
+    pub(crate) fn answered(&self, answer: Answer) -> Answered {
+        Answered { answer, about: digests(&self.definitions) }
+    }
+
+    /// Applies an answer that was given earlier in the same session, unless definitions have
+    /// changed since.
+    pub(crate) fn apply(&mut self, answered: &Answered) {
+        if self.is_open() && answered.about == digests(&self.definitions) {
+            self.take(answered.answer);
         }
     }
 

@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::acp::Raw;
 use crate::env::{TestEnv, ran};
 use crate::scene::{Scene, agent, ask, done, review, reviewer, run, say, worker};
 use crate::terminal::typing;
@@ -228,4 +229,88 @@ fn the_flag_that_was_renamed_says_so() {
     let refused = ran(by_variable);
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(refused.stderr.contains("ATOMIC_ALLOW_ROOT"), "{refused:?}");
+}
+
+/// Sends a prompt from an editor and answers the question about trust with one of these, in turn.
+/// Returns how many were asked, and the answer to the prompt.
+fn prompted(raw: &mut Raw, id: u32, session: &str, answer: Option<&str>) -> (usize, Value) {
+    raw.prompt(id, session, "/worker Build it");
+    let mut asked = 0;
+    loop {
+        let heard = raw.hear(|heard| heard.get("id").is_some());
+        if heard["id"] == id && heard.get("method").is_none() {
+            return (asked, heard);
+        }
+        asked += 1;
+        let options = heard["params"]["options"].as_array().unwrap();
+        let ids: Vec<&str> = options.iter().map(|one| one["optionId"].as_str().unwrap()).collect();
+        assert_eq!(ids, ["trust", "once", "without"]);
+        let outcome = match answer {
+            Some(option) => json!({"outcome": "selected", "optionId": option}),
+            None => json!({"outcome": "cancelled"}),
+        };
+        let told = json!({"jsonrpc": "2.0", "id": heard["id"], "result": {"outcome": outcome}});
+        raw.write(&told.to_string());
+    }
+}
+
+/// Whether the newest session in the project uses what the project defines.
+fn was_trusted(env: &TestEnv) -> bool {
+    let facts = env.facts();
+    fs::remove_dir_all(env.session()).unwrap();
+    facts[0]["settings"]["trusted"].as_bool().unwrap()
+}
+
+#[test]
+fn an_editor_is_asked_once_until_a_definition_changes() {
+    // The answer, whether it counts, and whether the next editor is asked again.
+    let table = [
+        (Some("trust"), true, false),
+        (Some("once"), true, true),
+        (Some("without"), false, false),
+        (None, false, true),
+    ];
+    for (answer, is_used, is_asked_again) in table {
+        let env = hooked();
+        let script = Scene::default().turn(worker("Build").does([done("as asked")])).toml();
+        let mut raw = Raw::start(&env, &script);
+        raw.initialize();
+        let session = raw.open(&env);
+        let (asked, ended) = prompted(&mut raw, 3, &session, answer);
+        assert_eq!((asked, was_trusted(&env)), (1, is_used), "{answer:?}: {ended}");
+        let (asked, _) = prompted(&mut raw, 4, &session, answer);
+        assert_eq!((asked, was_trusted(&env)), (0, is_used), "{answer:?}");
+        // What was answered does not hold for what was not there yet.
+        write(&env, "work/.mcp.json", r#"{"mcpServers": {"a": {"command": "b"}}}"#);
+        let (asked, ended) = prompted(&mut raw, 5, &session, None);
+        assert_eq!(asked, 1, "{answer:?}");
+        if answer == Some("trust") {
+            let refused = ended["error"]["message"].as_str().unwrap();
+            assert!(refused.contains("added    a: b"), "{refused}");
+        } else {
+            assert!(!was_trusted(&env), "{answer:?}");
+        }
+        fs::remove_file(env.work().join(".mcp.json")).unwrap();
+        raw.close_input();
+        raw.process.end();
+        let mut next = Raw::start(&env, &script);
+        next.initialize();
+        let session = next.open(&env);
+        let (asked, _) = prompted(&mut next, 3, &session, None);
+        assert_eq!(asked == 1, is_asked_again, "{answer:?}");
+        next.close_input();
+        next.process.end();
+    }
+}
+
+/// Definitions that have changed may have been there to protect, so the end of the input is not a
+/// wish to go on without them.
+#[test]
+fn without_an_answer_changed_definitions_are_refused() {
+    let env = hooked();
+    assert_eq!(env.run(["trust", "."]).code, Some(0));
+    write(&env, "work/.claude/settings.json", &HOOKS.replace("./x", "./y"));
+    let ended = typing(&turn(&env, &[]), &[("1, 2 or 3: ", "\u{4}", &|| ())]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stdout.contains("changed  Stop: ./y"), "{ended:?}");
 }
