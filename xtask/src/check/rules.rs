@@ -33,6 +33,7 @@ pub(super) const EMPTY_NAMES: &[&str] =
     &["core", "common", "types", "utils", "helpers", "manager", "misc"];
 
 const ALL: &[&str] = &[
+    "files",
     "graph",
     "event",
     "registry",
@@ -52,6 +53,13 @@ const STARTING_AND_NETWORK: &[&str] = &["std::process::Command", "std::net"];
 /// One rule per crate. A crate without a rule fails the check: a crate exists because of
 /// something it must not be able to do, and here is where that is written down.
 pub(super) const RULES: &[Rule] = &[
+    Rule {
+        name: "files",
+        knows: &[],
+        must_not: "know projects, sessions or workflows, nor follow a link out of a root",
+        packages: Packages::Only(&["rustix", "thiserror", "uuid"]),
+        not_std: &["std::env", "std::net", "std::process", "std::thread"],
+    },
     Rule {
         name: "graph",
         knows: &[],
@@ -80,7 +88,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "registry",
-        knows: &["graph", "event"],
+        knows: &["files", "graph", "event"],
         must_not: "run anything, use the network, nor know QuickJS",
         packages: Packages::AllBut(&["tokio", "rquickjs", "hyper", "reqwest", "ureq", "anyhow"]),
         not_std: STARTING_AND_NETWORK,
@@ -94,7 +102,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "typescript",
-        knows: &[],
+        knows: &["files"],
         must_not: "know workflows, sessions or agents, start processes, use the network, nor \
                    write files",
         packages: Packages::AllBut(&["tokio", "rustix", "crossterm", "ratatui", "anyhow"]),
@@ -109,21 +117,30 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "backend",
-        knows: &["event"],
+        knows: &["files", "event"],
         must_not: "know workflows, sessions, nor the user interface",
         packages: Packages::AllBut(&["crossterm", "ratatui", "anyhow"]),
         not_std: &[],
     },
     Rule {
         name: "session",
-        knows: &["event"],
+        knows: &["files", "event"],
         must_not: "interpret a workflow, nor be asynchronous",
         packages: Packages::AllBut(&["tokio", "crossterm", "ratatui", "anyhow"]),
         not_std: STARTING_AND_NETWORK,
     },
     Rule {
         name: "runner",
-        knows: &["graph", "event", "registry", "typescript", "workflow", "backend", "session"],
+        knows: &[
+            "files",
+            "graph",
+            "event",
+            "registry",
+            "typescript",
+            "workflow",
+            "backend",
+            "session",
+        ],
         must_not: "draw, nor parse arguments",
         packages: Packages::AllBut(&["crossterm", "ratatui", "anyhow"]),
         not_std: &[],
@@ -145,6 +162,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "cli",
         knows: &[
+            "files",
             "graph",
             "event",
             "registry",
