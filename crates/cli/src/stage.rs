@@ -12,6 +12,7 @@ use atomic_backend::copilot::{CopilotBackend, CopilotConfig};
 use atomic_backend::guard::Guard;
 use atomic_backend::opencode::{OpenCodeBackend, OpenCodeConfig};
 use atomic_backend::script::{Script, ScriptBackend};
+use atomic_registry::project::Repository;
 use atomic_registry::settings::BACKEND;
 use atomic_registry::{ACP, AGENT_PROGRAMS, AgentProgram, Registry, agent_program};
 use atomic_runner::{Clock, OtherBackends, Settings, Stage};
@@ -22,9 +23,16 @@ use crate::failure::Failure;
 use crate::programs::SearchPath;
 use crate::{environment, home};
 
-/// The disk all sessions are on.
+/// The disk all sessions are on, for work in the current folder.
 pub(crate) fn disk() -> Arc<dyn Disk> {
-    Arc::new(RealDisk)
+    let here = std::env::current_dir().ok();
+    here.map_or_else(|| Arc::new(RealDisk::default()) as Arc<dyn Disk>, |here| disk_in(&here))
+}
+
+/// The disk for work in a project: below the root of its repository it follows no links.
+fn disk_in(project: &Path) -> Arc<dyn Disk> {
+    let repository = Repository::of(project, home::user().as_deref());
+    Arc::new(RealDisk::in_project(repository.root))
 }
 
 /// What a run with this backend acts with; without one, with the first that is installed.
@@ -45,7 +53,7 @@ pub(crate) fn stage_with(
     project: &Path,
     registry: Arc<Registry>,
 ) -> Result<Stage, Failure> {
-    let disk = disk();
+    let disk = disk_in(project);
     Ok(Stage {
         clock: clock(),
         backend: self::backend(backend, settings, project, &guard)?,

@@ -90,8 +90,7 @@ impl Folder {
         }
     }
 
-    /// Writes a temporary file that takes the place of `name` when it is committed. The bytes are
-    /// durable when this returns.
+    /// Writes a temporary file that takes the place of `name` when it is committed.
     pub fn stage(
         &self,
         name: &OsStr,
@@ -102,16 +101,16 @@ impl Folder {
         temporary.push(single(name)?);
         temporary.push(format!(".{}{TEMPORARY}", uuid::Uuid::new_v4().simple()));
         let (Permissions::New(mode) | Permissions::KeptOr(mode)) = permissions;
-        let mut file = self.create_new(&temporary, mode)?;
-        let staged = Staged { folder: self, temporary, name: name.to_owned(), is_committed: false };
-        file.write_all(bytes)?;
+        let file = self.create_new(&temporary, mode)?;
+        let mut staged =
+            Staged { folder: self, file, temporary, name: name.to_owned(), is_committed: false };
+        staged.file.write_all(bytes)?;
         if let Permissions::KeptOr(_) = permissions
             && let Ok(before) = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)
             && FileKind::of(&before) == FileKind::Regular
         {
-            fchmod(&file, Mode::from_raw_mode(before.st_mode))?;
+            fchmod(&staged.file, Mode::from_raw_mode(before.st_mode))?;
         }
-        file.sync_all()?;
         Ok(staged)
     }
 
@@ -224,12 +223,19 @@ impl Folder {
 #[derive(Debug)]
 pub struct Staged<'f> {
     folder: &'f Folder,
+    file: File,
     temporary: OsString,
     name: OsString,
     is_committed: bool,
 }
 
 impl Staged<'_> {
+    /// Makes the bytes durable. Without this a power cut after [`Self::commit`] may leave an empty
+    /// file.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+
     /// Puts the file in its place. Durable after [`Folder::sync`].
     pub fn commit(mut self) -> io::Result<()> {
         self.folder.rename(&self.temporary, self.folder, &self.name)?;

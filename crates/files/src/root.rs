@@ -122,7 +122,9 @@ impl Root {
     pub fn replace(&self, path: &Path, bytes: &[u8], permissions: Permissions) -> io::Result<()> {
         let real = self.target(path)?;
         let (folder, name) = self.folder_of(&real)?;
-        folder.stage(name, bytes, permissions)?.commit()?;
+        let staged = folder.stage(name, bytes, permissions)?;
+        staged.sync()?;
+        staged.commit()?;
         folder.sync()
     }
 

@@ -1,11 +1,12 @@
 //! What a session asks of a disk.
 
 mod memory;
+mod place;
 mod real;
 
 use std::fmt::Debug;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use memory::MemoryDisk;
 pub use real::RealDisk;
@@ -50,11 +51,33 @@ pub trait Disk: Send + Sync + Debug {
     /// Adds to a file in one write, making it when it is missing. May be lost in a power cut.
     fn log(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
 
+    /// Refuses a session's folder with something in it that Atomic cannot have made: a link, a FIFO,
+    /// a second hard link of a file that is appended to. Changes nothing.
+    fn inspect(&self, dir: &Path, layout: &Layout) -> Result<(), (PathBuf, io::Error)> {
+        let (_, _) = (dir, layout);
+        Ok(())
+    }
+
     /// Takes a lock that goes when it is dropped or its process ends. The text names the holder.
     fn lock(&self, path: &Path, text: &str) -> Result<Box<dyn Lock>, LockError>;
 
     /// Who holds a lock, by its own words; nobody when nobody does.
     fn lock_holder(&self, path: &Path) -> io::Result<Option<String>>;
+}
+
+/// What belongs into a session's folder, by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// Files that are appended to or locked.
+    pub appended: &'static [&'static str],
+    /// Files that are replaced as a whole.
+    pub replaced: &'static [&'static str],
+    /// Folders.
+    pub folders: &'static [&'static str],
+    /// The one of the folders whose files are appended to.
+    pub logs: &'static str,
+    /// Those of the folders whose content belongs to agents.
+    pub not_ours: &'static [&'static str],
 }
 
 /// A file that only grows.

@@ -94,6 +94,14 @@ pub enum SessionError {
         /// The failure that ended it.
         reason: String,
     },
+    /// Something in the session's folder is not what Atomic made there.
+    #[error("{path}: {problem}\n  hint: move it away, then run the command again")]
+    Strange {
+        /// The file or folder.
+        path: PathBuf,
+        /// What it is.
+        problem: atomic_files::Refusal,
+    },
     /// The system refused something else.
     #[error("could not {action} {path}: {source}")]
     Io {
@@ -116,6 +124,9 @@ impl SessionError {
         move |source| {
             if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
                 return Self::NoSpace { path, source };
+            }
+            if let Some(problem) = atomic_files::refusal(&source) {
+                return Self::Strange { path, problem };
             }
             Self::Io { action, path, source }
         }

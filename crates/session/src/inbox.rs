@@ -57,7 +57,18 @@ impl Session {
 
     fn take_answer(&self, name: String) -> Result<Left, SessionError> {
         let path = self.dir.join(INBOX).join(&name);
-        let bytes = self.disk.read(&path).map_err(SessionError::while_doing("read", &path))?;
+        let bytes = match self.disk.read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                // A link, a FIFO or a huge file: nothing that `atomic answer` leaves.
+                let Some(refusal) = atomic_files::refusal(&error) else {
+                    return Err(SessionError::while_doing("read", &path)(error));
+                };
+                self.clear_inbox(&name)?;
+                let problem = format!("{}: {refusal}; it was removed", path.display());
+                return Ok((name, Err(problem)));
+            }
+        };
         match serde_json::from_slice(&bytes) {
             Ok(answer) => Ok((name, Ok(answer))),
             Err(problem) => {

@@ -28,7 +28,7 @@ mod session;
 mod snapshot;
 mod tasks;
 
-pub use disk::{AppendFile, Disk, Lock, LockError, MemoryDisk, RealDisk};
+pub use disk::{AppendFile, Disk, Layout, Lock, LockError, MemoryDisk, RealDisk};
 pub use error::SessionError;
 pub use files::{SessionStatus, SessionSummary, TaskCount};
 pub use fork::Fork;

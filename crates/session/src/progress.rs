@@ -5,7 +5,7 @@ use std::io;
 
 use crate::{Session, SessionError};
 
-const PROGRESS: &str = "progress.txt";
+pub(crate) const PROGRESS: &str = "progress.txt";
 
 /// The lines that are in the file.
 #[derive(Debug, Default)]

@@ -16,6 +16,10 @@ pub(crate) const JOURNAL: &str = "journal.jsonl";
 
 const BUFFER: usize = 256 * 1024;
 
+/// The longest line that is read. Values over 16 KB stand in files of their own, so a line of ours
+/// is far shorter; a file without line ends would otherwise be read as a whole.
+const LONGEST_LINE: u64 = 256 << 20;
+
 /// What the first line must say for the rest to be read.
 #[derive(Deserialize)]
 struct First {
@@ -80,8 +84,12 @@ impl Lines {
     pub(crate) fn advance(&mut self) -> Result<Next, SessionError> {
         self.line.clear();
         self.start = self.end;
-        let read = self.source.read_until(b'\n', &mut self.line);
+        let read = (&mut self.source).take(LONGEST_LINE).read_until(b'\n', &mut self.line);
         read.map_err(SessionError::while_doing("read", &self.path))?;
+        if self.line.len() as u64 == LONGEST_LINE {
+            let problem = format!("a line is longer than {} MB", LONGEST_LINE >> 20);
+            return Err(self.corrupt(problem));
+        }
         if self.line.is_empty() {
             return Ok(Next::End);
         }

@@ -9,16 +9,26 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::disk::TEMPORARY;
-use crate::files::LOGS;
+use crate::files::{LOGS, SUMMARY};
 use crate::journal::{Journal, Position, Tail};
-use crate::progress::Progress;
+use crate::progress::{PROGRESS, Progress};
 use crate::reader::{Facts, JOURNAL, Lines, Next, look};
 use crate::snapshot::{self, Snapshot, Snapshots};
-use crate::tasks::Tasks;
-use crate::{Disk, Lock, LockError, SessionError, blob, inbox};
+use crate::tasks::{HASHES, TASKS, Tasks};
+use crate::{Disk, Layout, Lock, LockError, SessionError, blob, inbox};
 
 const LOCK: &str = "lock";
-const FOLDERS: &[&str] = &[snapshot::CHECKPOINTS, LOGS, blob::BLOBS, inbox::INBOX, "research"];
+const RESEARCH: &str = "research";
+const FOLDERS: &[&str] = &[snapshot::CHECKPOINTS, LOGS, blob::BLOBS, inbox::INBOX, RESEARCH];
+
+/// What a session's folder holds.
+const LAYOUT: Layout = Layout {
+    appended: &[JOURNAL, LOCK, PROGRESS],
+    replaced: &[SUMMARY, TASKS, HASHES],
+    folders: FOLDERS,
+    logs: LOGS,
+    not_ours: &[RESEARCH],
+};
 
 /// A session that is held by this process, until it is dropped.
 #[derive(Debug)]
@@ -97,6 +107,10 @@ impl Session {
         holder: &str,
     ) -> Result<(Self, Opened), SessionError> {
         look(disk.as_ref(), &dir)?;
+        // Before the lock, which is the first file that is written: a folder with something strange
+        // in it stays as it is.
+        disk.inspect(&dir, &LAYOUT)
+            .map_err(|(path, error)| SessionError::while_doing("look at", &path)(error))?;
         let lock = take_lock(disk.as_ref(), &dir, holder)?;
         let (scan, snapshot) = scan_from_best_snapshot(&disk, &dir)?;
         let first = scan.first.ok_or_else(|| SessionError::NeverStarted { dir: dir.clone() })?;

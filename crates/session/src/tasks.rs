@@ -14,8 +14,8 @@ use crate::files::readable_json;
 use crate::session::unused;
 use crate::{Session, SessionError};
 
-const TASKS: &str = "tasks.json";
-const HASHES: &str = ".tasks.sha256";
+pub(crate) const TASKS: &str = "tasks.json";
+pub(crate) const HASHES: &str = ".tasks.sha256";
 
 /// How a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

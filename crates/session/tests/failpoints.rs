@@ -34,7 +34,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let dir = folder.path().join("sessions/one");
             assert_eq!(run(&dir, point), Some(9), "{point} was not met");
-            let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+            let disk: Arc<dyn Disk> = Arc::new(RealDisk::default());
             let (_, opened) = Session::open(disk, dir.clone(), "a test").unwrap();
             assert_eq!(opened.facts.len(), 1 + expected, "{point}");
             assert_eq!(opened.repaired, None, "{point}");
@@ -80,7 +80,7 @@ mod tests {
             origin: Origin::default(),
         }));
         let (mut session, _) =
-            Session::create(Arc::new(RealDisk), dir, "a test", first, at).unwrap();
+            Session::create(Arc::new(RealDisk::default()), dir, "a test", first, at).unwrap();
         let noted = |text: &str| Event::Noted { text: text.to_owned() };
         session.append(vec![noted("one"), noted("two"), noted("three")], at).unwrap();
         let summary = json!({

@@ -1,17 +1,27 @@
 //! The disk of the machine.
+//!
+//! A session lies in a project, and a project may be a stranger's. Below the root of a project no
+//! folder is reached through a link, and no file that is written is one, so that nothing outside is
+//! written or read. The rules themselves are in `atomic_files`.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::ffi::OsStr;
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use super::{AppendFile, Disk, Lock, LockError, folder_of, holder_named_in, temporary_name};
+use atomic_files::{FileKind, Folder, Permissions, Refusal, Root};
+
+use super::place::{Place, place_of};
+use super::{AppendFile, Disk, Layout, Lock, LockError, holder_named_in};
 use crate::failpoint;
 
 const OWNER_ONLY_FOLDER: u32 = 0o700;
 const OWNER_ONLY_FILE: u32 = 0o600;
+
+/// The largest file of a session that is read at once: a value, a summary, a snapshot.
+const LARGEST: u64 = 1 << 30;
 
 /// Somebody who only asks who holds a lock has it for an instant; that must not turn away
 /// somebody who wants to take it.
@@ -22,103 +32,160 @@ const TRIES_OF_THE_DEAD: u32 = 200;
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
 /// The disk of the machine.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RealDisk;
+#[derive(Clone, Debug, Default)]
+pub struct RealDisk {
+    /// The root of the project that is worked in.
+    root: Option<PathBuf>,
+}
+
+impl RealDisk {
+    /// The disk for work in the project with this root. Sessions in other projects are protected as
+    /// well, as far as their paths tell where a project begins.
+    pub fn in_project(root: PathBuf) -> Self {
+        Self { root: Some(root) }
+    }
+
+    fn place(&self, path: &Path) -> io::Result<Place> {
+        place_of(path, self.root.as_deref())
+    }
+
+    /// The folder a path is in, opened, and the name in it.
+    fn folder_of(&self, path: &Path) -> io::Result<(Folder, std::ffi::OsString)> {
+        let Place { root, inside, .. } = self.place(path)?;
+        let (folder, name) = root.folder_of(&inside)?;
+        Ok((folder, name.to_owned()))
+    }
+
+    /// A folder, opened.
+    fn folder(&self, path: &Path) -> io::Result<Folder> {
+        let Place { root, inside, is_guarded } = self.place(path)?;
+        if is_guarded { root.folder(&inside) } else { Root::open(path)?.folder(Path::new("")) }
+    }
+}
 
 impl Disk for RealDisk {
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        if path.as_os_str().is_empty() || path.is_dir() {
+        if path.as_os_str().is_empty() {
             return Ok(());
         }
-        let folder = folder_of(path);
-        self.create_dir(folder)?;
-        match DirBuilder::new().mode(OWNER_ONLY_FOLDER).create(path) {
-            Ok(()) => {}
-            // Another process was quicker; it may not have got to the sync yet.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
-            Err(error) => return Err(error),
+        let Place { root, inside, is_guarded } = self.place(path)?;
+        if !is_guarded && path.is_dir() {
+            return Ok(());
         }
-        self.sync_dir(folder)
+        root.create_folder(&inside, OWNER_ONLY_FOLDER).map(drop)
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        File::open(path)?.sync_all()
+        self.folder(path)?.sync()
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
-        path.try_exists()
+        match self.folder_of(path) {
+            Ok((folder, name)) => Ok(folder.kind(&name)?.is_some()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        fs::read(path)
+        let (folder, name) = self.folder_of(path)?;
+        folder.read(&name, LARGEST)
     }
 
     fn reader(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
-        Ok(Box::new(File::open(path)?))
+        let (folder, name) = self.folder_of(path)?;
+        Ok(Box::new(folder.open_file(&name)?))
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        let mut names = Vec::new();
-        for entry in fs::read_dir(dir)? {
-            // A name that is not text is none of ours.
-            names.extend(entry?.file_name().into_string());
-        }
-        names.sort_unstable();
-        Ok(names)
+        let entries = self.folder(dir)?.entries()?;
+        // A name that is not text is none of ours.
+        Ok(entries.into_iter().filter_map(|(name, _)| name.into_string().ok()).collect())
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(path)
+        let (folder, name) = self.folder_of(path)?;
+        folder.remove(&name)
     }
 
     fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let (old, before) = self.folder_of(from)?;
+        let (new, after) = self.folder_of(to)?;
         // The system would put it in the place of an empty folder.
-        if to.try_exists()? {
+        if new.kind(&after)?.is_some() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         failpoint::hit("rename.before");
-        fs::rename(from, to)?;
+        old.rename(&before, &new, &after)?;
         failpoint::hit("rename.after");
-        self.sync_dir(folder_of(to))
+        new.sync()
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        fs::remove_dir_all(path)?;
-        self.sync_dir(folder_of(path))
+        let (folder, name) = self.folder_of(path)?;
+        folder.remove_folder(&name)?;
+        folder.sync()
     }
 
     fn append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
-        let file = appending(path)?;
+        let (folder, name) = self.folder_of(path)?;
+        let file = folder.open_append(&name, OWNER_ONLY_FILE)?;
         // Also when the file was there: whoever made it may have died before its sync.
-        self.sync_dir(folder_of(path))?;
+        folder.sync()?;
         Ok(Box::new(RealFile(file)))
     }
 
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let folder = folder_of(path);
-        let temporary = folder.join(temporary_name(path));
-        let moved = write_and_move(&temporary, path, bytes);
-        if moved.is_err() {
-            // What counts is the first error; a left-over is cleared away on the next open.
-            let _ = fs::remove_file(&temporary);
-        }
-        moved?;
+        let (folder, name) = self.folder_of(path)?;
+        let staged = folder.stage(&name, bytes, Permissions::New(OWNER_ONLY_FILE))?;
+        staged.sync()?;
+        failpoint::hit("replace.before_rename");
+        staged.commit()?;
         failpoint::hit("replace.after_rename");
-        self.sync_dir(folder)
+        folder.sync()
     }
 
     fn log(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        appending(path)?.write_all(bytes)
+        let (folder, name) = self.folder_of(path)?;
+        folder.open_append(&name, OWNER_ONLY_FILE)?.write_all(bytes)
+    }
+
+    fn inspect(&self, dir: &Path, layout: &Layout) -> Result<(), (PathBuf, io::Error)> {
+        let at = |name: &str| {
+            let path = dir.join(name);
+            move |error: io::Error| (path, error)
+        };
+        let folder = self.folder(dir).map_err(at(""))?;
+        for name in layout.appended {
+            folder.require_own_file(OsStr::new(name)).map_err(at(name))?;
+        }
+        for name in layout.replaced {
+            plain(folder.kind(OsStr::new(name)).map_err(at(name))?).map_err(at(name))?;
+        }
+        for name in layout.folders {
+            let inner = match folder.folder(OsStr::new(name)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                opened => opened.map_err(at(name))?,
+            };
+            if layout.not_ours.contains(name) {
+                continue;
+            }
+            for (file, kind) in inner.entries().map_err(at(name))? {
+                let found = match kind {
+                    // Something that is not ours, and never opened.
+                    FileKind::Folder => Ok(()),
+                    FileKind::Regular if layout.logs == *name => inner.require_own_file(&file),
+                    other => plain(Some(other)),
+                };
+                found.map_err(|error| (dir.join(name).join(file), error))?;
+            }
+        }
+        Ok(())
     }
 
     fn lock(&self, path: &Path, text: &str) -> Result<Box<dyn Lock>, LockError> {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(OWNER_ONLY_FILE)
-            .open(path)?;
+        let (folder, name) = self.folder_of(path)?;
+        let mut file = folder.open_writable(&name, OWNER_ONLY_FILE)?;
         let mut tries = 1;
         while let Err(refused) = file.try_lock() {
             match refused {
@@ -141,7 +208,8 @@ impl Disk for RealDisk {
     }
 
     fn lock_holder(&self, path: &Path) -> io::Result<Option<String>> {
-        let mut file = match File::open(path) {
+        let opened = self.folder_of(path).and_then(|(folder, name)| folder.open_file(&name));
+        let mut file = match opened {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
@@ -153,6 +221,14 @@ impl Disk for RealDisk {
             Err(TryLockError::WouldBlock) => named_in(&mut file).map(Some),
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+}
+
+/// Refuses something that is there and is not a regular file.
+fn plain(found: Option<FileKind>) -> io::Result<()> {
+    match found {
+        None | Some(FileKind::Regular) => Ok(()),
+        Some(other) => Err(Refusal::NotRegular(other).into()),
     }
 }
 
@@ -168,19 +244,6 @@ fn is_gone(holder: &str) -> bool {
         Ok(stat) => stat.rsplit(") ").next().is_some_and(|state| state.starts_with('Z')),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
-}
-
-fn appending(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).mode(OWNER_ONLY_FILE).open(path)
-}
-
-fn write_and_move(temporary: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file =
-        OpenOptions::new().write(true).create_new(true).mode(OWNER_ONLY_FILE).open(temporary)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    failpoint::hit("replace.before_rename");
-    fs::rename(temporary, path)
 }
 
 fn named_in(file: &mut File) -> io::Result<String> {

@@ -14,7 +14,7 @@ fn the_disk_in_memory_conforms() {
 #[test]
 fn the_real_disk_conforms() {
     let folder = tempfile::tempdir().unwrap();
-    conforms(&RealDisk, &folder.path().join("root"));
+    conforms(&RealDisk::default(), &folder.path().join("root"));
 }
 
 fn conforms(disk: &dyn Disk, root: &Path) {
@@ -116,13 +116,13 @@ fn what_the_real_disk_makes_is_for_the_owner_only() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("a/b");
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777;
-    RealDisk.create_dir(&root).unwrap();
-    RealDisk.replace(&root.join("replaced"), b"x").unwrap();
-    RealDisk.append(&root.join("appended")).unwrap();
-    RealDisk.log(&root.join("logged"), b"x").unwrap();
-    let lock = RealDisk.lock(&root.join("lock"), "me").unwrap();
+    RealDisk::default().create_dir(&root).unwrap();
+    RealDisk::default().replace(&root.join("replaced"), b"x").unwrap();
+    RealDisk::default().append(&root.join("appended")).unwrap();
+    RealDisk::default().log(&root.join("logged"), b"x").unwrap();
+    let lock = RealDisk::default().lock(&root.join("lock"), "me").unwrap();
     assert_eq!((mode(&root), mode(&folder.path().join("a"))), (0o700, 0o700));
-    for name in RealDisk.list(&root).unwrap() {
+    for name in RealDisk::default().list(&root).unwrap() {
         assert_eq!(mode(&root.join(&name)), 0o600, "{name}");
     }
     drop(lock);

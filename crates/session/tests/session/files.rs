@@ -253,7 +253,7 @@ fn a_session_hides_itself_from_git_and_nothing_else() {
 fn a_session_on_a_real_disk_is_for_the_owner_only() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
-    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::default());
     let dir = folder.path().join("sessions/one");
     let mut session = create(&disk, &dir);
     session.write_summary(&summary()).unwrap();
@@ -291,7 +291,7 @@ fn left_overs_of_a_crash_are_cleared_away() {
 #[test]
 fn folders_somebody_deleted_are_made_again() {
     let folder = tempfile::tempdir().unwrap();
-    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::default());
     let dir = folder.path().join("sessions/one");
     drop(create(&disk, &dir));
     std::fs::remove_dir(dir.join("checkpoints")).unwrap();

@@ -80,7 +80,7 @@ fn a_real_full_disk_is_survived() {
         println!("not run: a file system could not be mounted (this needs root)");
         return;
     };
-    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::default());
     let dir = mount.0.join("sessions/one");
     let mut session = create(&disk, &dir);
     let mut recorded = 0;

@@ -22,7 +22,7 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk::default());
         let dir = folder.path().join("sessions/one");
         let mut session = create(&disk, &dir);
         session.append(vec![noted("one"), noted("two words")], at()).unwrap();

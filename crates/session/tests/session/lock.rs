@@ -30,7 +30,7 @@ const HOLD: &str = "ATOMIC_TEST_HOLD";
 /// The same test is both processes: told a folder, it holds the session there until it is ended.
 #[test]
 fn a_lock_names_its_process_and_goes_with_it() {
-    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::default());
     if let Some(dir) = std::env::var_os(HOLD) {
         let session = open(&disk, PathBuf::from(dir)).unwrap();
         println!("\nholding");

@@ -26,62 +26,62 @@ impl CountingDisk {
 
 impl Disk for CountingDisk {
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        RealDisk.create_dir(path)
+        RealDisk::default().create_dir(path)
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        RealDisk.sync_dir(path)
+        RealDisk::default().sync_dir(path)
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
-        RealDisk.exists(path)
+        RealDisk::default().exists(path)
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        RealDisk.read(path)
+        RealDisk::default().read(path)
     }
 
     fn reader(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
-        RealDisk.reader(path)
+        RealDisk::default().reader(path)
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        RealDisk.list(dir)
+        RealDisk::default().list(dir)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        RealDisk.remove(path)
+        RealDisk::default().remove(path)
     }
 
     fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
-        RealDisk.rename_dir(from, to)
+        RealDisk::default().rename_dir(from, to)
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        RealDisk.remove_dir(path)
+        RealDisk::default().remove_dir(path)
     }
 
     fn append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
-        let file = RealDisk.append(path)?;
+        let file = RealDisk::default().append(path)?;
         Ok(Box::new(CountingFile { file, disk: self.clone() }))
     }
 
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         self.count(bytes);
-        RealDisk.replace(path, bytes)
+        RealDisk::default().replace(path, bytes)
     }
 
     fn log(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         self.count(bytes);
-        RealDisk.log(path, bytes)
+        RealDisk::default().log(path, bytes)
     }
 
     fn lock(&self, path: &Path, text: &str) -> Result<Box<dyn Lock>, LockError> {
-        RealDisk.lock(path, text)
+        RealDisk::default().lock(path, text)
     }
 
     fn lock_holder(&self, path: &Path) -> io::Result<Option<String>> {
-        RealDisk.lock_holder(path)
+        RealDisk::default().lock_holder(path)
     }
 }
 

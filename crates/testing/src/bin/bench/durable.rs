@@ -99,7 +99,8 @@ fn session(folder: &Path) -> Result<Held, String> {
         origin: Origin::default(),
     }));
     let at = SystemClock.now();
-    let created = Session::create(Arc::new(RealDisk), dir.clone(), "a benchmark", first, at);
+    let created =
+        Session::create(Arc::new(RealDisk::default()), dir.clone(), "a benchmark", first, at);
     let (session, _) = created.map_err(text)?;
     let journal = File::open(dir.join("journal.jsonl")).map_err(text)?;
     Ok(Held { session, journal })
