@@ -207,7 +207,7 @@ fn first_flag(given: &Values) -> Option<&'static str> {
 
 /// The settings files of the project in this folder, and of the user.
 pub(crate) fn files(project: &Path) -> Files {
-    Files::new(home::folder().as_deref(), project)
+    Files::new(home::folder().as_deref(), project).with_home(home::user())
 }
 
 /// Everything below the flags in the project in this folder; what is odd is told.

@@ -5,19 +5,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::entity::{Entity, Kind, Origin, Prompt, Provider};
+use crate::entity::{Entity, Kind, Origin, Prompt, Provider, Scope};
 use crate::files::{self, Walk};
 use crate::finding::Finding;
 use crate::frontmatter;
 use crate::normal::Tools;
 use crate::parse::{self, Found, Place};
 use crate::places::{self, Folders};
+use crate::project::ProjectFiles;
 
 /// What was found, the nearest first, and what is to be said about it.
 #[derive(Debug, Default)]
 pub(crate) struct Discovered {
     pub(crate) entities: Vec<Entity>,
     pub(crate) findings: Vec<Finding>,
+    /// Links out of a project that is not trusted, which were not followed, and the kind of entity
+    /// that is looked for there.
+    pub(crate) links_out: Vec<(Kind, PathBuf)>,
 }
 
 /// A file to be read.
@@ -41,24 +45,34 @@ const SHARE: usize = 16;
 const TOLD: usize = 8;
 
 /// Looks everywhere, at no more than so many files and folders in each place.
-pub(crate) fn discover(folders: &Folders, entries: usize) -> Discovered {
+pub(crate) fn discover(
+    folders: &Folders,
+    project: Option<&ProjectFiles>,
+    entries: usize,
+) -> Discovered {
     let mut findings = vec![];
+    let mut links_out = vec![];
     let mut ways = Ways::default();
     let places = folders.places();
     let mut candidates = vec![];
     for (index, place) in places.iter().enumerate() {
-        if !ways.lead_to(&place.folder, &mut findings) {
+        let project = project.filter(|_| place.scope == Scope::Project);
+        if !ways.lead_to(&place.folder, project, &mut findings) {
+            links_out.extend(ways.link_out(&place.folder).map(|link| (place.kind, link)));
             continue;
         }
         let told = findings.len();
         // Every place is looked through for itself: the same folder may be linked from several.
-        let mut walk = Walk::new(&mut findings, entries);
-        match place.kind {
-            Kind::Skill => skills(&mut walk, index, &place.folder, 0, &mut candidates),
-            Kind::Command | Kind::Agent => {
-                texts(&mut walk, (index, place), &place.folder, &mut vec![], &mut candidates);
+        let mut walk = Walk::new(&mut findings, entries, project);
+        if !walk.leads_out(&place.folder) {
+            match place.kind {
+                Kind::Skill => skills(&mut walk, index, &place.folder, 0, &mut candidates),
+                Kind::Command | Kind::Agent => {
+                    texts(&mut walk, (index, place), &place.folder, &mut vec![], &mut candidates);
+                }
             }
         }
+        links_out.extend(walk.links_out.drain(..).map(|link| (place.kind, link)));
         if walk.has_more() {
             findings.truncate(told + TOLD);
             let message = format!(
@@ -68,14 +82,15 @@ pub(crate) fn discover(folders: &Folders, entries: usize) -> Discovered {
             findings.push(Finding::skipped(&place.folder, message, remedy));
         }
     }
-    let mut read = read_all(&candidates, &places);
+    let mut read = read_all(&candidates, &places, project);
     findings.append(&mut read.findings);
     for config in folders.config_files() {
-        if ways.lead_to(&config.path, &mut findings) {
-            crate::opencode::read(&config, &mut read.entities, &mut findings);
+        let project = project.filter(|_| config.scope == Scope::Project);
+        if ways.lead_to(&config.path, project, &mut findings) {
+            crate::opencode::read(&config, project, &mut read.entities, &mut findings);
         }
     }
-    Discovered { entities: read.entities, findings }
+    Discovered { entities: read.entities, findings, links_out }
 }
 
 /// The folders of providers, and whether they can be entered.
@@ -84,14 +99,27 @@ struct Ways {
     known: BTreeMap<PathBuf, bool>,
     /// What is in the way, which is told once.
     told: BTreeSet<PathBuf>,
+    /// Folders that are links out of a project.
+    out: BTreeSet<PathBuf>,
 }
 
 impl Ways {
     /// Whether one can go on to something in a folder; tells what is in the way.
-    fn lead_to(&mut self, path: &Path, findings: &mut Vec<Finding>) -> bool {
+    fn lead_to(
+        &mut self,
+        path: &Path,
+        project: Option<&ProjectFiles>,
+        findings: &mut Vec<Finding>,
+    ) -> bool {
         let folder = path.parent().unwrap_or(path);
         if let Some(is_open) = self.known.get(folder) {
             return *is_open;
+        }
+        if project.is_some_and(|project| files::leads_out(project, folder)) {
+            self.known.insert(folder.to_owned(), false);
+            self.out.insert(folder.to_owned());
+            findings.push(files::outside(folder));
+            return false;
         }
         let obstacle = files::obstacle(folder);
         self.known.insert(folder.to_owned(), obstacle.is_none());
@@ -102,6 +130,11 @@ impl Ways {
             findings.push(Finding::skipped(&place, message, remedy));
         }
         false
+    }
+
+    /// The link out of a project that is in the way to something.
+    fn link_out(&self, path: &Path) -> Option<PathBuf> {
+        self.out.get(path.parent()?).cloned()
     }
 }
 
@@ -197,7 +230,11 @@ fn has_skill(folder: &Path) -> bool {
 }
 
 /// Reads files, several at a time where there are many; what comes of it is in their order.
-fn read_all(candidates: &[Candidate], places: &[places::Place]) -> Discovered {
+fn read_all(
+    candidates: &[Candidate],
+    places: &[places::Place],
+    project: Option<&ProjectFiles>,
+) -> Discovered {
     let threads = match candidates.len() {
         0..FEW => 1,
         _ => std::thread::available_parallelism().map_or(1, usize::from).min(8),
@@ -213,7 +250,8 @@ fn read_all(candidates: &[Candidate], places: &[places::Place]) -> Discovered {
             let mut read = Discovered::default();
             for candidate in candidates.iter().skip(index * SHARE).take(SHARE) {
                 let place = &places[candidate.place];
-                read.entities.extend(read_one(candidate, place, &mut read.findings));
+                let project = project.filter(|_| place.scope == Scope::Project);
+                read.entities.extend(read_one(candidate, place, project, &mut read.findings));
             }
             if let Ok(mut part) = part.lock() {
                 *part = read;
@@ -238,10 +276,11 @@ fn read_all(candidates: &[Candidate], places: &[places::Place]) -> Discovered {
 fn read_one(
     candidate: &Candidate,
     place: &places::Place,
+    project: Option<&ProjectFiles>,
     findings: &mut Vec<Finding>,
 ) -> Option<Entity> {
     let path = &candidate.path;
-    let text = match files::read(path) {
+    let text = match files::read_in(path, project) {
         Ok(text) => text,
         Err(finding) => {
             findings.push(finding);

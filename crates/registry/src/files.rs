@@ -2,14 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, FileType};
-use std::io::{self, Read as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::io;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use atomic_files::{FileKind, PROJECT_LIMIT, Refusal, refusal};
+
 use crate::finding::Finding;
+use crate::project::ProjectFiles;
 
 /// The largest file that is read, in bytes.
-pub(crate) const MOST_BYTES: u64 = 1024 * 1024;
+pub(crate) const MOST_BYTES: u64 = PROJECT_LIMIT;
 
 /// How many folders inside each other are looked into.
 const DEEPEST: usize = 6;
@@ -17,6 +20,10 @@ const DEEPEST: usize = 6;
 /// A folder that is being looked through.
 pub(crate) struct Walk<'f> {
     pub(crate) findings: &'f mut Vec<Finding>,
+    /// The project, when links must not lead out of it.
+    project: Option<&'f ProjectFiles>,
+    /// Links that would have led out of it.
+    pub(crate) links_out: Vec<PathBuf>,
     /// Folders that were looked into, by what they really are.
     seen: BTreeSet<(u64, u64)>,
     /// How many files and folders may still be looked at; nothing once there were too many.
@@ -31,9 +38,25 @@ pub(crate) struct Listing {
 }
 
 impl<'f> Walk<'f> {
-    /// A walk that looks at no more than so many files and folders.
-    pub(crate) fn new(findings: &'f mut Vec<Finding>, entries: usize) -> Self {
-        Self { findings, seen: BTreeSet::new(), left: Some(entries) }
+    /// A walk that looks at no more than so many files and folders. With a project, links out of
+    /// its repository are not followed.
+    pub(crate) fn new(
+        findings: &'f mut Vec<Finding>,
+        entries: usize,
+        project: Option<&'f ProjectFiles>,
+    ) -> Self {
+        let (seen, links_out) = (BTreeSet::new(), vec![]);
+        Self { findings, project, links_out, seen, left: Some(entries) }
+    }
+
+    /// Whether a link leads out of the project; tells so.
+    pub(crate) fn leads_out(&mut self, path: &Path) -> bool {
+        let is_out = self.project.is_some_and(|project| leads_out(project, path));
+        if is_out {
+            self.findings.push(outside(path));
+            self.links_out.push(path.to_owned());
+        }
+        is_out
     }
 
     /// Whether there was more than may be looked at.
@@ -98,6 +121,9 @@ impl<'f> Walk<'f> {
             return;
         }
         // Only a link has to be looked up: of everything else the folder says what it is.
+        if kind.is_some_and(|kind| kind.is_symlink()) && self.leads_out(&path) {
+            return;
+        }
         let kind = match kind.filter(|kind| !kind.is_symlink()) {
             Some(kind) => Ok(kind),
             None => fs::metadata(&path).map(|meta| meta.file_type()),
@@ -105,8 +131,8 @@ impl<'f> Walk<'f> {
         match kind {
             Ok(kind) if kind.is_dir() => listing.folders.push(path),
             Ok(kind) if kind.is_file() => listing.files.push(path),
-            Ok(_) => {
-                let message = "this is no file (a pipe, a socket or a device)";
+            Ok(kind) => {
+                let message = Refusal::NotRegular(kind_of(kind)).to_string();
                 self.findings.push(Finding::skipped(&path, message, "remove it"));
             }
             Err(error) => {
@@ -139,28 +165,59 @@ pub fn obstacle(folder: &Path) -> Option<(PathBuf, io::Error)> {
     fs::metadata(last.join(".")).err().map(|error| (last.to_owned(), error))
 }
 
-/// Reads a file.
-pub(crate) fn read(path: &Path) -> Result<Text, Finding> {
-    let unreadable = |error: io::Error| {
-        Finding::skipped(path, format!("it cannot be read: {error}"), "make it readable")
+/// Reads a file. In a project, links out of its repository are not followed.
+pub(crate) fn read_in(path: &Path, project: Option<&ProjectFiles>) -> Result<Text, Finding> {
+    let bytes = match project {
+        Some(project) => project.read(path, MOST_BYTES),
+        None => atomic_files::read(path, MOST_BYTES),
     };
-    // Opening a pipe would otherwise wait for somebody to write into it.
-    let without_waiting = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file = fs::File::options().read(true).custom_flags(without_waiting).open(path);
-    let file = file.map_err(unreadable)?;
-    let meta = file.metadata().map_err(unreadable)?;
-    if !meta.is_file() {
-        return Err(Finding::skipped(path, "this is no file", "remove it"));
+    match bytes {
+        Ok(bytes) => decoded(path, bytes),
+        Err(error) => Err(unreadable(path, &error)),
     }
-    // Asking whether there is more than it says costs a call for each file. Those that say
-    // nothing, as some of the system's own do, are read to their end, or until it is too much.
-    let length = if meta.len() == 0 { MOST_BYTES + 1 } else { meta.len().min(MOST_BYTES + 1) };
-    let mut bytes = Vec::with_capacity(usize::try_from(meta.len().min(MOST_BYTES)).unwrap_or(0));
-    file.take(length).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        let message = format!("it is larger than {} KiB", MOST_BYTES / 1024);
-        return Err(Finding::skipped(path, message, "shorten it"));
+}
+
+/// Reads a file of the user's, or one that the user has allowed.
+pub(crate) fn read(path: &Path) -> Result<Text, Finding> {
+    read_in(path, None)
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Finding {
+    match refusal(error) {
+        Some(Refusal::Outside) => outside(path),
+        Some(refused @ Refusal::TooLarge { .. }) => {
+            Finding::skipped(path, refused.to_string(), "shorten it")
+        }
+        Some(refused) => Finding::skipped(path, refused.to_string(), "remove it"),
+        None => Finding::skipped(path, format!("it cannot be read: {error}"), "make it readable"),
     }
+}
+
+/// What is said about a link out of the repository.
+pub(crate) fn outside(path: &Path) -> Finding {
+    let remedy =
+        "copy what it leads to into the repository, or look at it, then run: atomic trust .";
+    Finding::skipped(path, Refusal::Outside.to_string(), remedy)
+}
+
+/// Whether a path leads out of a project's repository.
+pub(crate) fn leads_out(project: &ProjectFiles, path: &Path) -> bool {
+    let inside = project.require_inside(path);
+    inside.is_err_and(|error| refusal(&error) == Some(Refusal::Outside))
+}
+
+fn kind_of(found: FileType) -> FileKind {
+    if found.is_fifo() {
+        FileKind::Fifo
+    } else if found.is_socket() {
+        FileKind::Socket
+    } else {
+        FileKind::Device
+    }
+}
+
+/// The text of a file.
+fn decoded(path: &Path, bytes: Vec<u8>) -> Result<Text, Finding> {
     if let Some(text) = utf16(&bytes) {
         let message = "it is UTF-16, which other programs do not read";
         let oddity = Finding::odd(path, message, "save it as UTF-8");

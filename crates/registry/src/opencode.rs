@@ -12,16 +12,18 @@ use crate::files;
 use crate::finding::Finding;
 use crate::parse::{self, Found, Place};
 use crate::places::ConfigFile;
+use crate::project::ProjectFiles;
 
 /// Adds what is in a file of settings, if there is one.
-pub(crate) fn read(config: &ConfigFile, entities: &mut Vec<Entity>, findings: &mut Vec<Finding>) {
+pub(crate) fn read(
+    config: &ConfigFile,
+    project: Option<&ProjectFiles>,
+    entities: &mut Vec<Entity>,
+    findings: &mut Vec<Finding>,
+) {
     let path = &config.path;
     match std::fs::metadata(path) {
-        Ok(meta) if meta.is_file() => {}
-        Ok(_) => {
-            findings.push(Finding::skipped(path, "this is no file", "remove it"));
-            return;
-        }
+        Ok(_) => {}
         Err(error) if files::is_absent(path, &error) => return,
         Err(error) => {
             let message = format!("it cannot be read: {error}");
@@ -29,7 +31,7 @@ pub(crate) fn read(config: &ConfigFile, entities: &mut Vec<Entity>, findings: &m
             return;
         }
     }
-    let text = match files::read(path) {
+    let text = match files::read_in(path, project) {
         Ok(text) => {
             findings.extend(text.oddity);
             text.text

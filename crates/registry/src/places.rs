@@ -112,7 +112,7 @@ impl Folders {
         names.iter().filter(is_read).filter_map(|name| Some(root?.join(name))).collect()
     }
 
-    fn home_is_project(&self) -> bool {
+    pub(crate) fn home_is_project(&self) -> bool {
         self.home.as_ref().is_some_and(|home| is_same(home, &self.project))
     }
 }

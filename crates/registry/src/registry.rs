@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use atomic_graph::check::nearest;
 
@@ -9,7 +10,7 @@ use crate::discover::discover;
 use crate::entity::{Entity, Kind, Origin, Prompt, Provider, Scope};
 use crate::finding::Finding;
 use crate::places::Folders;
-use crate::project::{Definition, DefinitionKind};
+use crate::project::{Definition, DefinitionKind, ProjectFiles};
 use crate::{builtin, files, frontmatter, opencode};
 
 /// How many files and folders are looked at in one folder of a provider, those inside it included.
@@ -26,6 +27,10 @@ pub struct Registry {
     pub findings: Vec<Finding>,
     /// Whether the project's entities may replace others.
     is_trusted: bool,
+    /// The files of a project that is not trusted: links out of it are not followed.
+    project: Option<Arc<ProjectFiles>>,
+    /// Links out of it.
+    links_out: Vec<(Kind, PathBuf)>,
 }
 
 impl Registry {
@@ -36,9 +41,14 @@ impl Registry {
 
     /// The same with another limit of files and folders that are looked at in each place.
     pub fn read_at_most(folders: &Folders, entries: usize) -> Self {
-        let mut found = discover(folders, entries);
+        // The home folder is the user's own, and so are the links in it.
+        let is_guarded = !folders.trusted && !folders.home_is_project();
+        let files = || ProjectFiles::of(&folders.project, folders.home.as_deref()).ok();
+        let project = is_guarded.then(files).flatten().map(Arc::new);
+        let mut found = discover(folders, project.as_deref(), entries);
         found.entities.extend(builtin::all());
-        Self::of(found.entities, found.findings, folders.trusted)
+        let registry = Self::of(found.entities, found.findings, folders.trusted);
+        Self { project, links_out: found.links_out, ..registry }
     }
 
     /// What ships with the program, and nothing else.
@@ -53,7 +63,7 @@ impl Registry {
             let is_last = scope == Scope::Project && !is_trusted;
             (entity.kind, is_last, scope, provider)
         });
-        let mut registry = Self { entities, names: BTreeMap::new(), findings, is_trusted };
+        let mut registry = Self { entities, findings, is_trusted, ..Self::default() };
         for untrusted in [false, true] {
             registry.add_names(untrusted);
         }
@@ -170,7 +180,7 @@ impl Registry {
             if let Some((_, scope)) = replaced.filter(|(kind, _)| entity.kind <= *kind) {
                 let detail = format!("replaces {}", scope.theirs());
                 let kind = entity.kind.definition();
-                let text = text_of(entity);
+                let text = self.text_of(entity);
                 let definition = Definition::new(kind, &path, &entity.name, &text);
                 found.push(definition.detailed(detail));
             }
@@ -182,7 +192,33 @@ impl Registry {
                 }));
             }
         }
+        found.extend(self.links_out.iter().map(|(kind, link)| {
+            // Nothing behind the link is read before trust, so where it leads is what counts.
+            let target = std::fs::read_link(link).unwrap_or_default().display().to_string();
+            let inside = link.strip_prefix(root).unwrap_or(link);
+            let name = inside.display().to_string();
+            let definition = Definition::new(kind.definition(), inside, name, &target);
+            definition.detailed(format!("link out of the repository, to {target}"))
+        }));
         found
+    }
+
+    /// The files that an entity is read through.
+    fn files_of(&self, entity: &Entity) -> Option<&ProjectFiles> {
+        self.project.as_deref().filter(|_| entity.origin.scope == Scope::Project)
+    }
+
+    /// The whole text of an entity, for its hash.
+    fn text_of(&self, entity: &Entity) -> String {
+        match (&entity.prompt, &entity.origin.path) {
+            (Prompt::InFile, Some(path)) => files::read_in(path, self.files_of(entity))
+                .map_or_else(|finding| finding.message, |text| text.text),
+            (Prompt::Text(text) | Prompt::WithFiles { text, .. }, _) => {
+                format!("{text}\n{:?}", entity.tools)
+            }
+            (Prompt::Embedded(text), _) => (*text).to_owned(),
+            (Prompt::InFile, None) => String::new(),
+        }
     }
 
     /// Finds one; the error says what was probably meant.
@@ -255,27 +291,13 @@ impl Registry {
             Prompt::WithFiles { text, home } => opencode::filled(entity, text, home.as_deref()),
             Prompt::InFile => {
                 let path = entity.origin.path.clone().unwrap_or_default();
-                let text = files::read(&path)?.text;
+                let text = files::read_in(&path, self.files_of(entity))?.text;
                 let document = frontmatter::read(&text).map_err(|problem| {
                     Finding::skipped(&path, problem.message, "mend it").at(problem.line)
                 })?;
                 Ok(document.body.trim().to_owned())
             }
         }
-    }
-}
-
-/// The whole text of an entity, for its hash.
-fn text_of(entity: &Entity) -> String {
-    match (&entity.prompt, &entity.origin.path) {
-        (Prompt::InFile, Some(path)) => {
-            files::read(path).map_or_else(|finding| finding.message, |text| text.text)
-        }
-        (Prompt::Text(text) | Prompt::WithFiles { text, .. }, _) => {
-            format!("{text}\n{:?}", entity.tools)
-        }
-        (Prompt::Embedded(text), _) => (*text).to_owned(),
-        (Prompt::InFile, None) => String::new(),
     }
 }
 

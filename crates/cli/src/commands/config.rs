@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use atomic_registry::project::{Definition, DefinitionKind};
+use atomic_registry::project::{Definition, DefinitionKind, ProjectFiles};
 use atomic_registry::settings::{
     self as registry, Class, Files, Kind, Origin, SETTINGS, Scope, Setting, Sourced, Value, Values,
 };
@@ -134,7 +134,8 @@ fn set(
     let value = parsed(setting, texts)?;
     let files = settings::files(project);
     let path = path_of(&files, scope)?;
-    registry::set(&path, setting, &value)
+    let own = project_files(&files, scope)?;
+    registry::set(&path, own.as_ref(), setting, &value)
         .map_err(|problem| Failure::Failed(problem.to_string()))?;
     let shown = value.to_string().replace('\n', ", ");
     say(&format!("Set {} to {shown} in {}", setting.key, path.display()));
@@ -161,11 +162,21 @@ fn path_of(files: &Files, scope: Scope) -> Result<PathBuf, Failure> {
     })
 }
 
+/// The files of the project, for its settings file.
+fn project_files(files: &Files, scope: Scope) -> Result<Option<ProjectFiles>, Failure> {
+    if scope == Scope::User {
+        return Ok(None);
+    }
+    let failed = |error| Failure::Failed(format!("the project cannot be opened: {error}"));
+    files.of_project().map_err(failed)
+}
+
 fn unset(project: &Path, key: &str, scope: Scope) -> Result<(), Failure> {
     let files = settings::files(project);
     let path = path_of(&files, scope)?;
     let failed = |problem: registry::Problem| Failure::Failed(problem.to_string());
-    if registry::unset(&path, key).map_err(failed)? {
+    let own = project_files(&files, scope)?;
+    if registry::unset(&path, own.as_ref(), key).map_err(failed)? {
         say(&format!("Removed {key} from {}", path.display()));
         if let Some(setting) = registry::find(key) {
             tell_what_counts(&files, setting, &path);

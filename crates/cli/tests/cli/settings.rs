@@ -247,7 +247,7 @@ fn a_file_that_cannot_be_read_keeps_a_run_from_starting() {
     assert!(pipe.arg(env.outside(USER)).status().unwrap().success());
     let ended = env.run(["run", "ralph", "Build it"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stderr.contains("this is no file"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("is a FIFO, not a regular file"), "{}", ended.stderr);
 }
 
 #[test]
@@ -568,7 +568,7 @@ fn a_script_that_is_no_file_is_refused() {
         let ran = crate::process::Running::start(command).end();
         assert_eq!(ran.code, Some(1), "{ran:?}");
         assert!(
-            ran.stderr.contains(&format!("{name}: cannot read the script: this is no file")),
+            ran.stderr.contains(&format!("{name}: cannot read the script: the file is a")),
             "{ran:?}"
         );
         assert!(!env.work().join(".ralph").exists());
@@ -579,5 +579,5 @@ fn a_script_that_is_no_file_is_refused() {
     let command = env.atomic(["run", "ralph", "Build it", "--script", "script.toml"]);
     let ran = crate::process::Running::start(command).end();
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stderr.contains("script.toml:2:") && ran.stderr.contains("no file"), "{ran:?}");
+    assert!(ran.stderr.contains("script.toml:2:") && ran.stderr.contains("is a FIFO"), "{ran:?}");
 }

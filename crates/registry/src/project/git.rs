@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Definition, DefinitionKind};
+use super::{Definition, DefinitionKind, ProjectFiles};
 use crate::files;
 
 /// The repository of a folder: what trust is decided for.
@@ -26,13 +26,7 @@ impl Repository {
     /// does not make everything below it one repository.
     pub fn of(folder: &Path, home: Option<&Path>) -> Self {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-        let home = home.map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned()));
-        let holds_home = |above: &Path| home.as_ref().is_some_and(|home| home.starts_with(above));
-        let root = folder
-            .ancestors()
-            .take_while(|above| !holds_home(above))
-            .find(|above| fs::symlink_metadata(above.join(".git")).is_ok());
-        let Some(root) = root.map(Path::to_owned) else {
+        let Some(root) = Self::around(&folder, home) else {
             return Self { root: folder.clone(), identity: folder, git_dir: None };
         };
         let git = root.join(".git");
@@ -43,13 +37,43 @@ impl Repository {
         Self { root, identity, git_dir: Some(git_dir) }
     }
 
+    /// The root of a folder's repository; the folder itself where there is none. The folder's path
+    /// has no links in it.
+    pub(super) fn root_of(folder: &Path, home: Option<&Path>) -> PathBuf {
+        Self::around(folder, home).unwrap_or_else(|| folder.to_owned())
+    }
+
+    fn around(folder: &Path, home: Option<&Path>) -> Option<PathBuf> {
+        let home = home.map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned()));
+        let holds_home = |above: &Path| home.as_ref().is_some_and(|home| home.starts_with(above));
+        let mut folders = folder.ancestors().take_while(|above| !holds_home(above));
+        let is_root = |above: &&Path| fs::symlink_metadata(above.join(".git")).is_ok();
+        folders.find(is_root).map(Path::to_owned)
+    }
+
     /// The address the repository is fetched from, without any password in it.
     pub fn origin(&self) -> Option<String> {
-        let text = files::read(&self.common_dir()?.join("config")).ok()?.text;
+        let common = self.common_dir().filter(|common| self.is_own(common))?;
+        let text = files::read(&common.join("config")).ok()?.text;
         let url = entries(&text)
             .into_iter()
             .find(|(section, key, _)| section == "remote.origin" && key == "url");
         url.map(|(_, _, address)| without_password(&address))
+    }
+
+    /// Whether a git folder belongs to this repository: it lies in it, names it as a linked worktree,
+    /// or, as that of a submodule, as its working tree.
+    fn is_own(&self, common: &Path) -> bool {
+        let Ok(common) = common.canonicalize() else { return true };
+        if common.starts_with(&self.root) || self.identity != self.root {
+            return true;
+        }
+        let Ok(config) = files::read(&common.join("config")) else { return false };
+        let worktree = entries(&config.text)
+            .into_iter()
+            .find(|(section, key, _)| section == "core" && key == "worktree")
+            .and_then(|(_, _, path)| common.join(path).canonicalize().ok());
+        worktree.as_deref() == Some(self.root.as_path())
     }
 
     /// The folder that all worktrees share.
@@ -155,14 +179,28 @@ const HARMLESS: &[(&str, &str)] = &[
 pub fn commands_in_git(repository: &Repository) -> Vec<Definition> {
     let mut found = vec![];
     let Some(common) = repository.common_dir() else { return found };
+    if !repository.is_own(&common) {
+        // A `.git` file can name any folder, and a `config` that is not git's must not be shown.
+        let text = common.display().to_string();
+        let elsewhere = Definition::new(DefinitionKind::Git, ".git", "git folder", &text);
+        found.push(elsewhere.detailed(format!("lies outside of the repository, in {text}")));
+        return found;
+    }
+    // Below the root links do not lead out; a worktree's folder is the main repository's own.
+    let files = ProjectFiles::at_root(&repository.root).ok();
+    let read = |path: &Path| {
+        let inside = files.as_ref().filter(|_| path.starts_with(&repository.root));
+        files::read_in(path, inside)
+    };
     let own = repository.git_dir.iter().map(|dir| dir.join("config.worktree"));
     for path in [common.join("config")].into_iter().chain(own) {
         if fs::symlink_metadata(&path).is_err() {
             continue;
         }
         let place = place_of(&path, repository);
-        let Ok(text) = files::read(&path) else {
-            let whole = Definition::new(DefinitionKind::Git, place, "config", "");
+        let Ok(text) = read(&path) else {
+            let target = fs::read_link(&path).unwrap_or_default().display().to_string();
+            let whole = Definition::new(DefinitionKind::Git, place, "config", &target);
             found.push(whole.detailed("cannot be read"));
             continue;
         };
@@ -179,7 +217,8 @@ pub fn commands_in_git(repository: &Repository) -> Vec<Definition> {
     for entry in fs::read_dir(common.join("hooks")).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         if !name.ends_with(".sample") {
-            let text = files::read(&entry.path()).map(|text| text.text).unwrap_or_default();
+            let target = || fs::read_link(entry.path()).unwrap_or_default().display().to_string();
+            let text = read(&entry.path()).map_or_else(|_| target(), |text| text.text);
             let place = place_of(&entry.path(), repository);
             let hook = Definition::new(DefinitionKind::Git, place, format!("hook {name}"), &text);
             found.push(hook.detailed(""));

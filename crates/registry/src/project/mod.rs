@@ -4,6 +4,7 @@
 //! Only definitions count, not the files they lead to: the command of a hook, not the script that
 //! the command runs. Nothing here starts a process or follows a link out of the repository.
 
+mod files;
 mod git;
 mod programs;
 
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+pub use files::ProjectFiles;
 pub use git::{Repository, commands_in_git};
 pub use programs::program_definitions;
 

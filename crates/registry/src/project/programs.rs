@@ -9,7 +9,7 @@ use std::path::Path;
 use jsonc_parser::ParseOptions;
 use serde_json::{Map, Value};
 
-use super::{Definition, DefinitionKind as Kind, commands, folders_between};
+use super::{Definition, DefinitionKind as Kind, ProjectFiles, commands, folders_between};
 use crate::files;
 
 /// Files of settings, each key of which is a definition.
@@ -99,11 +99,15 @@ const FOLDERS: &[(&str, &[&str])] = &[
     (".github/copilot", &[]),
 ];
 
+/// How deep in a project's folder code is looked for. A link to a folder above leads round in a circle.
+const DEEPEST: usize = 12;
+
 /// The definitions for agent programs in a folder and those above it, up to the repository's root.
 pub fn program_definitions(root: &Path, folder: &Path) -> Vec<Definition> {
     let mut found = vec![];
+    let files = ProjectFiles::at_root(root).ok();
     for folder in folders_between(root, folder) {
-        let mut reader = Reader { root, folder, found: vec![] };
+        let mut reader = Reader { root, files: files.as_ref(), folder, found: vec![] };
         SETTINGS.iter().for_each(|file| reader.settings(file));
         SERVERS.iter().for_each(|(file, key, kind)| reader.servers(file, key, *kind));
         CODE.iter().for_each(|(folder, kind)| reader.code(folder, *kind));
@@ -118,6 +122,7 @@ pub fn program_definitions(root: &Path, folder: &Path) -> Vec<Definition> {
 
 struct Reader<'r> {
     root: &'r Path,
+    files: Option<&'r ProjectFiles>,
     folder: &'r Path,
     found: Vec<Definition>,
 }
@@ -135,6 +140,20 @@ impl Reader<'_> {
         path.strip_prefix(self.root).unwrap_or(&path).to_owned()
     }
 
+    /// The text of a file in the repository.
+    fn read(&self, file: &str) -> Result<String, ()> {
+        let files = self.files.ok_or(())?;
+        let read = files::read_in(&self.folder.join(file), Some(files));
+        read.map(|text| text.text).map_err(|_| ())
+    }
+
+    /// Where a link leads; nothing for a file. What lies outside of the repository is not read, so
+    /// of a link out of it the target counts.
+    fn link_target(&self, file: &str) -> String {
+        let target = fs::read_link(self.folder.join(file));
+        target.map(|target| format!("link to {}", target.display())).unwrap_or_default()
+    }
+
     fn is_there(&self, file: &str) -> bool {
         fs::symlink_metadata(self.folder.join(file)).is_ok()
     }
@@ -145,7 +164,7 @@ impl Reader<'_> {
         if !self.is_there(file) {
             return None;
         }
-        let text = files::read(&self.folder.join(file)).map(|text| text.text).unwrap_or_default();
+        let text = self.read(file).unwrap_or_else(|()| self.link_target(file));
         let bare = text.strip_prefix('\u{feff}').unwrap_or(&text);
         match jsonc_parser::parse_to_serde_value(bare, &ParseOptions::default()) {
             Ok(Value::Object(fields)) => Some(fields),
@@ -198,14 +217,17 @@ impl Reader<'_> {
 
     /// Files of code in a folder and below it.
     fn code(&mut self, folder: &str, kind: Kind) {
-        for name in self.names_in(folder) {
+        for name in self.names_in(folder, kind) {
             let file = format!("{folder}/{name}");
-            if self.folder.join(&file).is_dir() {
-                self.code(&file, kind);
+            let path = self.folder.join(&file);
+            let is_out = self.files.is_none_or(|files| files::leads_out(files, &path));
+            if !is_out && path.is_dir() {
+                if file.matches('/').count() <= DEEPEST {
+                    self.code(&file, kind);
+                }
                 continue;
             }
-            let read = files::read(&self.folder.join(&file));
-            let text = read.map_or_else(|finding| finding.message, |text| text.text);
+            let text = self.read(&file).unwrap_or_else(|()| self.link_target(&file));
             let definition = Definition::new(kind, self.relative(&file), &name, &text);
             let detail = serde_json::from_str::<Value>(&text).map(|value| commands(&value));
             self.found.push(definition.detailed(detail.unwrap_or_default()));
@@ -221,7 +243,7 @@ impl Reader<'_> {
 
     /// What else is in the folder of a program.
     fn others(&mut self, folder: &str, known: &[&str]) {
-        for name in self.names_in(folder) {
+        for name in self.names_in(folder, Kind::OtherFile) {
             let file = format!("{folder}/{name}");
             let is_read = SETTINGS.contains(&file.as_str())
                 || SERVERS.iter().any(|(server, _, _)| *server == file)
@@ -235,8 +257,16 @@ impl Reader<'_> {
 
     /// The names in a folder. A folder with more than anybody has is listed by its first names:
     /// what is beyond them is never used without trust either.
-    fn names_in(&self, folder: &str) -> Vec<String> {
+    fn names_in(&mut self, folder: &str, kind: Kind) -> Vec<String> {
         const MOST: usize = 1_000;
+        let path = self.folder.join(folder);
+        if self.files.is_none_or(|files| files::leads_out(files, &path)) {
+            // A program follows the link, so the link itself is what needs trust.
+            let target = self.link_target(folder);
+            let link = Definition::new(kind, self.relative(folder), folder, &target);
+            self.found.push(link.detailed(format!("{target}, out of the repository")));
+            return vec![];
+        }
         let entries = fs::read_dir(self.folder.join(folder)).into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
         let mut names: Vec<String> = names.take(MOST).collect();

@@ -1,11 +1,12 @@
 //! Changing a settings file: one key, and nothing else in it.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write as _};
+use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use atomic_files::{Permissions, Root, refusal};
 use jsonc_parser::ast::{Object, ObjectProp};
 use jsonc_parser::common::Ranged as _;
 use jsonc_parser::tokens::{Token, TokenAndRange};
@@ -14,56 +15,88 @@ use super::file::{self, Fault, MARK, Parsed};
 use super::problem::{Place, Problem};
 use super::table::{self, Setting};
 use super::value::Value;
+use crate::project::ProjectFiles;
 
 /// How long somebody else who changes settings is waited for.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Sets something in a settings file, which is made if there is none. Comments, order, other keys
-/// and the way it is indented stay.
-pub fn set(path: &Path, setting: &'static Setting, value: &Value) -> Result<(), Problem> {
+/// and the way it is indented stay. A file of a project is never written through a link out of it.
+pub fn set(
+    path: &Path,
+    project: Option<&ProjectFiles>,
+    setting: &'static Setting,
+    value: &Value,
+) -> Result<(), Problem> {
     let folder = path.parent().unwrap_or(Path::new(""));
-    fs::create_dir_all(folder).map_err(|error| {
+    let made = match project {
+        // A folder that is a link is looked at when the file is written.
+        Some(_) if fs::metadata(folder).is_ok_and(|found| found.is_dir()) => Ok(()),
+        Some(project) => project.create_folder(folder).map(drop),
+        None => fs::create_dir_all(folder),
+    };
+    made.map_err(|error| {
         let message = format!("the folder {} cannot be made: {error}", folder.display());
         Problem::new(Place::file(path), message, "make it, or remove what is in the way")
     })?;
-    change(path, |text| with(text, setting, value).map(Some)).map(|_| ())
+    change(path, project, |text| with(text, setting, value).map(Some)).map(|_| ())
 }
 
 /// Removes a key from a settings file, be it the key of a setting or of none; whether it was there.
-pub fn unset(path: &Path, key: &str) -> Result<bool, Problem> {
-    if file::load(path)?.is_none() {
+pub fn unset(path: &Path, project: Option<&ProjectFiles>, key: &str) -> Result<bool, Problem> {
+    if file::load(path, project)?.is_none() {
         return Ok(false);
     }
-    change(path, |text| without(text, key))
+    change(path, project, |text| without(text, key))
 }
 
 /// Replaces the text of a file by what is made of it, all at once; whether that is something else.
 fn change(
     path: &Path,
+    project: Option<&ProjectFiles>,
     edit: impl FnOnce(&str) -> Result<Option<String>, Fault>,
 ) -> Result<bool, Problem> {
+    let unwritable = |error: io::Error| match refusal(&error) {
+        Some(refused) => {
+            let remedy = "nothing was changed; replace the link by a file of its own";
+            Problem::new(Place::file(path), refused.to_string(), remedy)
+        }
+        None => {
+            let message = format!("it cannot be written: {error}");
+            Problem::new(Place::file(path), message, "nothing was changed")
+        }
+    };
     // What a link leads to is changed; the link stays.
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let _held = lock(path, real.parent().unwrap_or(Path::new("")))?;
-    let text = file::load(path)?.unwrap_or_default();
+    let folder = real.parent().unwrap_or(Path::new(""));
+    let opened = match project {
+        Some(project) => Some(project.folder_of_target(path).map_err(unwritable)?),
+        None => File::open(folder).ok(),
+    };
+    let _held = opened.map(|opened| lock(path, folder, opened)).transpose()?;
+    let text = file::load(path, project)?.unwrap_or_default();
     let (mark, text) = match text.strip_prefix(MARK) {
         Some(rest) => (MARK.to_string(), rest),
         None => (String::new(), text.as_str()),
     };
     let changed = edit(text).map_err(|fault| fault.of(path, text))?;
     let Some(changed) = changed else { return Ok(false) };
-    replace(&real, &format!("{mark}{changed}")).map_err(|error| {
-        let message = format!("it cannot be written: {error}");
-        Problem::new(Place::file(path), message, "nothing was changed")
-    })?;
+    let changed = format!("{mark}{changed}");
+    let written = match project {
+        Some(project) => project.replace(path, changed.as_bytes()),
+        None => Root::open(folder).and_then(|root| {
+            let name = real.file_name().map(Path::new).unwrap_or(&real);
+            root.replace(name, changed.as_bytes(), Permissions::KeptOr(0o666))
+        }),
+    };
+    written.map_err(unwritable)?;
     Ok(true)
 }
 
 /// Locks the folder of a settings file. Whoever comes second waits, and then sees what the first has
 /// written; but nobody needs more than a moment. Where a folder cannot be locked at all, the later
 /// of two changes at the same moment wins.
-fn lock(path: &Path, folder: &Path) -> Result<Option<File>, Problem> {
-    let Ok(file) = File::open(folder) else { return Ok(None) };
+fn lock(path: &Path, folder: &Path, file: File) -> Result<Option<File>, Problem> {
     let patience = Instant::now() + PATIENCE;
     loop {
         match file.try_lock() {
@@ -82,25 +115,6 @@ fn lock(path: &Path, folder: &Path) -> Result<Option<File>, Problem> {
             }
         }
     }
-}
-
-/// Puts a text in the place of a file in one step, so that nobody ever sees half of it.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside: PathBuf = path.with_file_name(format!(".{name}.{}", std::process::id()));
-    let _ = fs::remove_file(&beside);
-    let written = File::create_new(&beside).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        if let Ok(before) = fs::metadata(path) {
-            file.set_permissions(before.permissions())?;
-        }
-        file.sync_all()
-    });
-    let replaced = written.and_then(|()| fs::rename(&beside, path));
-    if replaced.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    replaced
 }
 
 /// The text with a setting set.

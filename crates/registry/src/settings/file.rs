@@ -5,6 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use atomic_files::Refusal;
 use jsonc_parser::ast::{self, Object};
 use jsonc_parser::common::Ranged as _;
 use jsonc_parser::tokens::TokenAndRange;
@@ -14,6 +15,7 @@ use super::layer::{Origin, Reading, Scope, Sourced};
 use super::problem::{Place, Problem};
 use super::table::{self, Setting};
 use crate::files;
+use crate::project::ProjectFiles;
 
 /// Names the schema for editors; it sets nothing.
 const SCHEMA: &str = "$schema";
@@ -83,9 +85,9 @@ pub(super) fn parse(text: &str) -> Result<Parsed<'_>, Fault> {
 }
 
 /// The text of the file; `None` when there is no file.
-pub(super) fn load(path: &Path) -> Result<Option<String>, Problem> {
-    let found = match fs::metadata(path) {
-        Ok(found) => found,
+pub(super) fn load(path: &Path, project: Option<&ProjectFiles>) -> Result<Option<String>, Problem> {
+    match fs::metadata(path) {
+        Ok(_) => {}
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             if fs::symlink_metadata(path).is_err() {
                 return Ok(None);
@@ -97,13 +99,15 @@ pub(super) fn load(path: &Path) -> Result<Option<String>, Problem> {
             let message = format!("it cannot be read: {error}");
             return Err(Problem::new(Place::file(path), message, "make it readable"));
         }
-    };
-    // Opening a pipe would wait for somebody to write.
-    if !found.is_file() {
-        return Err(Problem::new(Place::file(path), "this is no file", "remove it"));
     }
-    let text = files::read(path)
-        .map_err(|finding| Problem::new(Place::file(path), finding.message, finding.remedy))?;
+    let text = files::read_in(path, project).map_err(|finding| match finding.message {
+        // Trust does not help: settings decide about trust.
+        message if message == Refusal::Outside.to_string() => {
+            let remedy = "copy the file it leads to into the repository";
+            Problem::new(Place::file(path), message, remedy)
+        }
+        message => Problem::new(Place::file(path), message, finding.remedy),
+    })?;
     match text.oddity {
         Some(oddity) => {
             let place =
@@ -120,9 +124,9 @@ pub(super) fn load(path: &Path) -> Result<Option<String>, Problem> {
 pub(super) const MARK: char = '\u{feff}';
 
 /// What a settings file sets, and what is wrong with it.
-pub(super) fn read(path: &Path, scope: Scope) -> Reading {
+pub(super) fn read(path: &Path, scope: Scope, project: Option<&ProjectFiles>) -> Reading {
     let mut reading = Reading::default();
-    let text = match load(path) {
+    let text = match load(path, project) {
         Ok(Some(text)) => text,
         Ok(None) => return reading,
         Err(problem) => {

@@ -30,6 +30,7 @@ pub use variables::{Audience, VARIABLES, Variable};
 
 use crate::finding::Finding;
 use crate::places;
+use crate::project::ProjectFiles;
 
 /// The name of a settings file in its folder.
 pub const FILE_NAME: &str = "settings.json";
@@ -45,6 +46,8 @@ const PREFIX: &str = "ATOMIC_";
 pub struct Files {
     user: Option<PathBuf>,
     project: PathBuf,
+    /// The user's home folder, which is not part of a project.
+    home: Option<PathBuf>,
 }
 
 impl Files {
@@ -52,7 +55,22 @@ impl Files {
     pub fn new(user: Option<&Path>, project: &Path) -> Self {
         let user = user.map(|folder| folder.join(FILE_NAME));
         let project = project.join(PROJECT_FOLDER).join(FILE_NAME);
-        Self { user, project }
+        Self { user, project, home: None }
+    }
+
+    /// The same for a user with this home folder: a repository that holds it is not a project.
+    #[must_use]
+    pub fn with_home(self, home: Option<PathBuf>) -> Self {
+        Self { home, ..self }
+    }
+
+    /// The files of the project; none where the project's settings are the user's own.
+    pub fn of_project(&self) -> std::io::Result<Option<ProjectFiles>> {
+        let folder = self.project.parent().and_then(Path::parent).unwrap_or(Path::new(""));
+        let files = ProjectFiles::of(folder, self.home.as_deref())?;
+        // A project whose file is a link to the user's is a project all the same.
+        let is_users = self.is_one_file() && files.require_inside(&self.project).is_ok();
+        Ok((!is_users).then_some(files))
     }
 
     /// One of them; none of the user's without a home folder.
@@ -70,7 +88,9 @@ impl Files {
 
     /// Reads the user's file.
     pub fn read_user(&self) -> Reading {
-        self.user.as_deref().map_or_else(Reading::default, |path| file::read(path, Scope::User))
+        self.user
+            .as_deref()
+            .map_or_else(Reading::default, |path| file::read(path, Scope::User, None))
     }
 
     /// Reads both files, the project's over the user's, as far as the project's counts. A file
@@ -81,7 +101,10 @@ impl Files {
             return user;
         }
         let below = user.values.clone().over(Values::built_in());
-        file::read(&self.project, Scope::Project).of_project(&below, trusted).over(user)
+        // Without a folder there is no file in it either.
+        let Ok(project) = self.of_project() else { return user };
+        let read = file::read(&self.project, Scope::Project, project.as_ref());
+        read.of_project(&below, trusted).over(user)
     }
 
     /// The values in the project's file that count only when the user trusts the repository.

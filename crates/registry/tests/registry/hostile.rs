@@ -120,7 +120,7 @@ fn a_file_that_became_a_pipe_is_told() {
     let mut writer = writer.unwrap();
     writer.kill().unwrap();
     writer.wait().unwrap();
-    assert_eq!((told.path, told.message.as_str()), (path, "this is no file"));
+    assert_eq!((told.path, told.message.as_str()), (path, "is a FIFO, not a regular file"));
 }
 
 /// File names that are no text, and that would break a line.

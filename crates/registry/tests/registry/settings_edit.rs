@@ -25,14 +25,14 @@ fn list(texts: &[&str]) -> Value {
 fn with_workers(before: &str) -> String {
     let tree = Tree::of(&[(FILE, before)]);
     let (setting, value) = number("workers", 8);
-    set(&tree.path(FILE), setting, &value).unwrap();
+    set(&tree.path(FILE), None, setting, &value).unwrap();
     fs::read_to_string(tree.path(FILE)).unwrap()
 }
 
 /// The file after a key was removed.
 fn without(key: &str, before: &str) -> String {
     let tree = Tree::of(&[(FILE, before)]);
-    assert!(unset(&tree.path(FILE), key).unwrap(), "{key} is in {before}");
+    assert!(unset(&tree.path(FILE), None, key).unwrap(), "{key} is in {before}");
     fs::read_to_string(tree.path(FILE)).unwrap()
 }
 
@@ -96,9 +96,9 @@ fn a_key_is_removed_and_nothing_else_changes() {
 #[test]
 fn what_is_not_there_is_not_removed_and_nothing_is_written() {
     let tree = Tree::of(&[(FILE, "{\"a\": 1}")]);
-    assert_eq!(unset(&tree.path(FILE), "workers"), Ok(false));
+    assert_eq!(unset(&tree.path(FILE), None, "workers"), Ok(false));
     assert_eq!(fs::read_to_string(tree.path(FILE)).unwrap(), "{\"a\": 1}");
-    assert_eq!(unset(&tree.path("project/elsewhere/settings.json"), "workers"), Ok(false));
+    assert_eq!(unset(&tree.path("project/elsewhere/settings.json"), None, "workers"), Ok(false));
     assert!(!tree.path("project/elsewhere").exists());
 }
 
@@ -107,13 +107,13 @@ fn a_file_that_is_malformed_is_left_alone() {
     let (setting, value) = number("workers", 8);
     for text in ["{\n  \"workers\" 4\n}", "[]", "{\"workers\": 1, \"workers\": 2}", "{"] {
         let tree = Tree::of(&[(FILE, text)]);
-        let problem = set(&tree.path(FILE), setting, &value).unwrap_err().to_string();
+        let problem = set(&tree.path(FILE), None, setting, &value).unwrap_err().to_string();
         assert!(problem.starts_with(tree.path(FILE).to_str().unwrap()), "{problem}");
         assert!(problem.contains(".json:"), "the line is named: {problem}");
         assert_eq!(fs::read_to_string(tree.path(FILE)).unwrap(), text);
     }
     let tree = Tree::of(&[("project/.atomic", "a file")]);
-    let problem = set(&tree.path(FILE), setting, &value).unwrap_err().to_string();
+    let problem = set(&tree.path(FILE), None, setting, &value).unwrap_err().to_string();
     assert!(problem.contains("the folder"), "{problem}");
 }
 
@@ -125,7 +125,7 @@ fn a_link_stays_a_link_and_permissions_stay() {
     fs::create_dir_all(tree.path("project/.atomic")).unwrap();
     symlink("../../home/shared.json", tree.path(FILE)).unwrap();
     let (setting, value) = number("workers", 8);
-    set(&tree.path(FILE), setting, &value).unwrap();
+    set(&tree.path(FILE), None, setting, &value).unwrap();
     assert!(fs::symlink_metadata(tree.path(FILE)).unwrap().is_symlink());
     assert_eq!(fs::read_to_string(&real).unwrap(), "{\n  \"workers\": 8\n}\n");
     assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
@@ -140,7 +140,7 @@ fn changes_at_the_same_time_are_all_kept() {
     std::thread::scope(|scope| {
         for setting in SETTINGS.iter().copied().filter(|setting| setting.class != Class::User) {
             let path = &path;
-            scope.spawn(move || set(path, setting, &setting.parse(setting.example).unwrap()));
+            scope.spawn(move || set(path, None, setting, &setting.parse(setting.example).unwrap()));
         }
     });
     let text = fs::read_to_string(&path).unwrap();
@@ -226,7 +226,7 @@ proptest! {
         let before = as_users(&tree).read(true);
         prop_assert!(before.problems.is_empty(), "{text}: {before:?}");
 
-        set(&path, setting, &value).unwrap();
+        set(&path, None, setting, &value).unwrap();
         let changed = fs::read_to_string(&path).unwrap();
         let after = as_users(&tree).read(true);
         prop_assert!(after.problems.is_empty(), "{changed}: {after:?}");
@@ -241,7 +241,7 @@ proptest! {
         }
 
         let was_there = after.values.get(other).is_some();
-        prop_assert_eq!(unset(&path, other.key), Ok(was_there));
+        prop_assert_eq!(unset(&path, None, other.key), Ok(was_there));
         let changed = fs::read_to_string(&path).unwrap();
         let last = as_users(&tree).read(true);
         prop_assert!(last.problems.is_empty(), "{changed}: {last:?}");
@@ -256,11 +256,11 @@ proptest! {
     ) {
         let tree = Tree::of(&[(FILE, &text)]);
         let (setting, value) = number("workers", 8);
-        match set(&tree.path(FILE), setting, &value) {
+        match set(&tree.path(FILE), None, setting, &value) {
             Ok(()) => {
                 let read = as_users(&tree).read(true);
                 prop_assert_eq!(read.values.number(setting), Some(8), "{}", text);
-                prop_assert_eq!(unset(&tree.path(FILE), "workers"), Ok(true));
+                prop_assert_eq!(unset(&tree.path(FILE), None, "workers"), Ok(true));
             }
             Err(_) => prop_assert_eq!(fs::read_to_string(tree.path(FILE)).unwrap(), text),
         }
@@ -270,9 +270,10 @@ proptest! {
 #[test]
 fn the_file_of_init_can_be_changed() {
     let tree = Tree::of(&[(FILE, &template())]);
-    set(&tree.path(FILE), find("check").unwrap(), &list(&["cargo test", "echo \"ä\""])).unwrap();
+    set(&tree.path(FILE), None, find("check").unwrap(), &list(&["cargo test", "echo \"ä\""]))
+        .unwrap();
     let text = fs::read_to_string(tree.path(FILE)).unwrap();
     assert!(text.ends_with("\n  \"check\": [\"cargo test\", \"echo \\\"ä\\\"\"]\n}\n"), "{text}");
-    assert!(unset(&tree.path(FILE), "check").unwrap());
+    assert!(unset(&tree.path(FILE), None, "check").unwrap());
     assert_eq!(fs::read_to_string(tree.path(FILE)).unwrap(), template());
 }
