@@ -20,7 +20,7 @@ use crate::perform::{AgentJob, Job, Parse, Task, WorkJob};
 use crate::question::Asker;
 use crate::run::Run;
 use crate::settings::OnQuestion;
-use crate::task_file;
+use crate::task_file::{self, TaskPath};
 use crate::timer::TimerKind;
 
 /// Where a workflow keeps what the user said on resume.
@@ -149,7 +149,7 @@ impl Run {
         let iteration = view.get("iteration").and_then(|value| value.as_u64()).unwrap_or(0);
         let selected = match &file.selector {
             Some(call) => {
-                let path = self.created.workspace.join(&file.path);
+                let path = TaskPath::new(&self.created.workspace, &file.path);
                 let tasks = task_file::tasks(&path).map_err(wrong)?;
                 Some(self.value(step, call, &[Arc::new(Value::Array(tasks))])?)
             }

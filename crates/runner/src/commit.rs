@@ -1,31 +1,43 @@
 //! Which commit a folder is at, read from git's own files: a process for every step would cost
 //! more than most steps.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+
+/// The largest of git's own files that is read. `packed-refs` of a large repository has tens of
+/// thousands of lines.
+const LIMIT: u64 = 64 << 20;
+
+/// Reads one of git's files, which may lie outside of the project. Nothing of it is ever shown but
+/// what looks like the name of a commit.
+fn read(path: &Path) -> Option<String> {
+    atomic_files::read_text(path, LIMIT).ok()
+}
 
 /// The commit that is checked out in `folder`, when it is in a git repository with one.
 pub(crate) fn checked_out(folder: &Path) -> Option<String> {
     let git = folder.ancestors().map(|above| above.join(".git")).find(|git| git.exists())?;
     let git = if git.is_file() { linked(&git)? } else { git };
-    let head = fs::read_to_string(git.join("HEAD")).ok()?;
+    let head = read(&git.join("HEAD"))?;
     let Some(name) = head.trim().strip_prefix("ref: ") else { return commit(&head) };
+    if !Path::new(name).components().all(|part| matches!(part, Component::Normal(_))) {
+        return None;
+    }
     // A worktree has a HEAD of its own and shares everything else.
-    let shared = fs::read_to_string(git.join("commondir")).ok();
+    let shared = read(&git.join("commondir"));
     let shared = shared.map_or_else(|| git.clone(), |path| git.join(path.trim()));
-    let loose = [&git, &shared].into_iter().find_map(|git| fs::read_to_string(git.join(name)).ok());
+    let loose = [&git, &shared].into_iter().find_map(|git| read(&git.join(name)));
     loose.as_deref().and_then(commit).or_else(|| packed(&shared, name))
 }
 
 /// Where the `.git` file of a worktree or submodule leads.
 fn linked(file: &Path) -> Option<PathBuf> {
-    let text = fs::read_to_string(file).ok()?;
+    let text = read(file)?;
     let path = text.trim().strip_prefix("gitdir: ")?;
     Some(file.parent()?.join(path))
 }
 
 fn packed(git: &Path, name: &str) -> Option<String> {
-    let refs = fs::read_to_string(git.join("packed-refs")).ok()?;
+    let refs = read(&git.join("packed-refs"))?;
     let line = refs.lines().find(|line| line.split(' ').nth(1) == Some(name))?;
     commit(line.split(' ').next()?)
 }

@@ -1,17 +1,22 @@
 //! Finding a project's checks.
 
-use std::fs;
 use std::path::Path;
 
+use atomic_files::PROJECT_LIMIT;
+use atomic_registry::project::ProjectFiles;
 use serde_json::Value;
 
 /// The script that `npm init` writes; it tests nothing.
 const NPM_PLACEHOLDER: &str = "no test specified";
 
-/// The checks a project has, by what lies in its folder.
+/// The checks a project has, by what lies in its folder. A FIFO, a link out of the repository or a
+/// file over 1 MB counts as not there.
 pub fn found_gates(folder: &Path) -> Vec<String> {
-    let has = |name: &str| folder.join(name).is_file();
-    let text = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
+    let Ok(files) = ProjectFiles::of(folder, std::env::home_dir().as_deref()) else {
+        return vec![];
+    };
+    let has = |name: &str| files.is_file(Path::new(name));
+    let text = |name: &str| files.read_text(Path::new(name), PROJECT_LIMIT).unwrap_or_default();
     let mut found = vec![];
     if has("Cargo.toml") {
         found.push("cargo test");

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use atomic_event::WorkflowName;
+use atomic_files::PROMPT_LIMIT;
 
 /// Why there is no prompt.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +49,7 @@ pub fn read_prompt(
     let path = folder.join(text);
     let one_word = !text.contains(char::is_whitespace);
     if one_word && path.is_file() || text.len() < 4096 && !text.contains('\n') && path.is_file() {
-        let content = std::fs::read_to_string(&path)
+        let content = atomic_files::read_text(&path, PROMPT_LIMIT)
             .map_err(|source| PromptError::Unreadable { path: path.clone(), source })?;
         if content.trim().is_empty() {
             return Err(PromptError::Empty(workflow.clone()));

@@ -9,6 +9,7 @@ use atomic_event::{
     Created, Ending, Event, FORMAT, Intent, Origin, Question, QuestionId, SessionId, StepError, Why,
 };
 use atomic_graph::{Machine, Misfit, Program, State};
+use atomic_registry::project::ProjectFiles;
 use atomic_session::{IndexEntry, Session, SessionError};
 use atomic_workflow::{Launch, Paths, Workflow};
 use sha2::{Digest as _, Sha256};
@@ -99,6 +100,17 @@ pub enum Outcome {
 /// How often the inbox is looked into while a question is open.
 const INBOX_TICK: Duration = Duration::from_millis(100);
 
+/// The folder of a project's sessions. The folder may lie behind a link that stays in the
+/// repository; the session is then created at its real place, where it is found again without links.
+fn sessions_folder(workspace: &Path, name: &str) -> Result<PathBuf, SessionError> {
+    let path = workspace.join(name);
+    // A workspace that is not on this disk has no links: tests have one in memory.
+    let Ok(files) = ProjectFiles::of(workspace, std::env::home_dir().as_deref()) else {
+        return Ok(path);
+    };
+    files.resolve(&path).map_err(|problem| SessionError::Strange { path, problem })
+}
+
 /// What a run is about, when it is new and when it is taken up again.
 pub(crate) struct Matter {
     pub(crate) created: Created,
@@ -142,7 +154,7 @@ impl Run {
         let program = compile(&workflow)?;
         refuse_unusable(&stage, &workflow.graph, settings.max_cost_usd.is_some())?;
         let session = SessionId::from(uuid::Uuid::new_v4().to_string());
-        let dir = workspace.join(&workflow.sessions_dir).join(session.as_str());
+        let dir = sessions_folder(&workspace, &workflow.sessions_dir)?.join(session.as_str());
         let launch = launch(&prompt, (session.as_str(), &dir), &settings);
         let state = first_state(&workflow, &launch, &settings)?;
         let graph = serde_json::to_value(&workflow.graph).unwrap_or_default();

@@ -1,21 +1,43 @@
 //! A file of tasks that belongs to the project: a list, or an object with a list in it. What was
 //! read in one shape is written back in the same shape, with everything else left as it is.
 
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use atomic_event::StepResult;
+use atomic_files::PROJECT_LIMIT;
+use atomic_registry::project::ProjectFiles;
 use serde_json::{Map, Value, json};
 
+/// The path of a file of tasks in a project.
+pub(crate) struct TaskPath {
+    project: PathBuf,
+    path: PathBuf,
+}
+
+impl TaskPath {
+    /// The path of the file called `name`, from the project's folder.
+    pub(crate) fn new(project: &Path, name: &str) -> Self {
+        Self { project: project.to_owned(), path: project.join(name) }
+    }
+
+    fn display(&self) -> std::path::Display<'_> {
+        self.path.display()
+    }
+
+    fn files(&self) -> std::io::Result<ProjectFiles> {
+        ProjectFiles::of(&self.project, std::env::home_dir().as_deref())
+    }
+}
+
 /// The tasks of a file, in our words.
-pub(crate) fn tasks(path: &Path) -> Result<Vec<Value>, String> {
+pub(crate) fn tasks(path: &TaskPath) -> Result<Vec<Value>, String> {
     Ok(read(path)?.tasks)
 }
 
 /// The next task that can be done: put under `currentTask`, with the whole list under `tasks`.
 /// `iteration` is how many were taken before it.
 pub(crate) fn next(
-    path: &Path,
+    path: &TaskPath,
     selected: Option<&Value>,
     iteration: u64,
 ) -> Result<StepResult, String> {
@@ -48,7 +70,7 @@ pub(crate) fn next(
 }
 
 /// Marks a task as done, in the file too.
-pub(crate) fn complete(path: &Path, current: Option<&Value>) -> Result<StepResult, String> {
+pub(crate) fn complete(path: &TaskPath, current: Option<&Value>) -> Result<StepResult, String> {
     let wanted = current.and_then(id).ok_or("there is no `currentTask` with an `id`")?.to_owned();
     let mut file = read(path)?;
     let row = file.rows().iter_mut().find(|row| id(row) == Some(&wanted));
@@ -85,9 +107,10 @@ impl TaskList {
     }
 }
 
-fn read(path: &Path) -> Result<TaskList, String> {
+fn read(path: &TaskPath) -> Result<TaskList, String> {
     let place = path.display();
-    let text = fs::read_to_string(path).map_err(|error| format!("{place}: {error}"))?;
+    let text = path.files().and_then(|files| files.read_text(&path.path, PROJECT_LIMIT));
+    let text = text.map_err(|error| format!("{place}: {error}"))?;
     let whole: Value = serde_json::from_str(&text).map_err(|error| {
         format!("{place}:{}:{}: not JSON: {error}", error.line(), error.column())
     })?;
@@ -148,13 +171,8 @@ fn ready(tasks: &[Value]) -> Option<Value> {
 }
 
 /// Puts a file in another's place, whole.
-fn replace(path: &Path, text: &str) -> Result<(), String> {
-    let temporary = path.with_extension("json.tmp");
-    let written = fs::File::create(&temporary).and_then(|mut file| {
-        std::io::Write::write_all(&mut file, text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    });
+fn replace(path: &TaskPath, text: &str) -> Result<(), String> {
+    let written = path.files().and_then(|files| files.replace(&path.path, text.as_bytes()));
     written.map_err(|error| format!("{}: cannot be written: {error}", path.display()))
 }
 
@@ -162,7 +180,7 @@ fn replace(path: &Path, text: &str) -> Result<(), String> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{complete, next};
+    use super::{TaskPath, complete, next};
 
     #[test]
     fn tasks_are_taken_in_order_and_the_file_keeps_its_shape() {
@@ -181,13 +199,14 @@ mod tests {
         ];
         for shape in shapes {
             std::fs::write(&path, shape.to_string()).unwrap();
+            let tasks = TaskPath::new(folder.path(), "tasks.json");
             for expected in ["one", "two"] {
-                let result = next(&path, None, 0).unwrap();
+                let result = next(&tasks, None, 0).unwrap();
                 assert_eq!(result.patch["currentTask"]["content"], expected);
                 assert_eq!(result.patch["tasksDone"], false);
-                complete(&path, result.patch.get("currentTask")).unwrap();
+                complete(&tasks, result.patch.get("currentTask")).unwrap();
             }
-            let result = next(&path, None, 0).unwrap();
+            let result = next(&tasks, None, 0).unwrap();
             assert_eq!(result.patch["tasksDone"], true);
             let after: Value =
                 serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
@@ -213,7 +232,8 @@ mod tests {
         ];
         for (text, expected) in table {
             std::fs::write(&path, text).unwrap();
-            assert_eq!(next(&path, None, 0).unwrap_err(), expected.replace("{}", &place));
+            let tasks = TaskPath::new(folder.path(), "tasks.json");
+            assert_eq!(next(&tasks, None, 0).unwrap_err(), expected.replace("{}", &place));
         }
     }
 }

@@ -88,7 +88,7 @@ fn only_files_are_read() {
     assert!(made.success());
     let ended = run(&project, "flow", &["--trust"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stderr.contains("`pipe` is no regular file"), "{ended:?}");
+    assert!(ended.stderr.contains("`pipe` is a FIFO, not a regular file"), "{ended:?}");
     assert_eq!(project.read("seen.json"), r#"[true,["pipe"]]"#);
 }
 

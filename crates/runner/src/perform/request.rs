@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use atomic_backend::guard::{Guard, Job, Kept};
 use atomic_event::ToolUse;
+use atomic_files::{FileKind, Permissions, Root, Staged, refusal};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -329,19 +330,22 @@ impl Reach {
 
     fn read_file(&self, path: &str) -> Result<Value, String> {
         let place = self.inside(path)?;
-        let unreadable = |error: std::io::Error| format!("`{path}` cannot be read: {error}");
-        let known = place.metadata().map_err(unreadable)?;
-        if !known.is_file() {
-            // Reading a pipe or a device may never end.
-            return Err(format!("`{path}` is no regular file, and only those can be read"));
-        }
-        let size = known.len();
-        if size > LARGEST as u64 {
-            return Err(format!("`{path}` has {size} bytes, more than {LARGEST}"));
-        }
-        let bytes = std::fs::read(&place).map_err(unreadable)?;
+        // The real path is opened without links: a link that was put there since is not followed.
+        let bytes = self.root().and_then(|root| {
+            let (folder, name) = root.folder_of(&place)?;
+            folder.read(name, LARGEST as u64)
+        });
+        let bytes = bytes.map_err(|error| match refusal(&error) {
+            Some(refused) => format!("`{path}` {refused}"),
+            None => format!("`{path}` cannot be read: {error}"),
+        })?;
         let text = String::from_utf8(bytes).map_err(|_| format!("`{path}` is no text (UTF-8)"))?;
         Ok(Value::String(text))
+    }
+
+    /// The project, as it really is.
+    fn root(&self) -> std::io::Result<Root> {
+        Root::open(&self.workspace.canonicalize()?)
     }
 
     /// Writes a file beside it first, so that whoever reads it sees the old one or the new one.
@@ -351,25 +355,16 @@ impl Reach {
         }
         let place = self.inside(path)?;
         let unwritable = |error: std::io::Error| format!("`{path}` cannot be written: {error}");
-        if place.is_dir() {
-            return Err(format!("`{path}` is a folder"));
-        }
         let (Some(folder), Some(name)) = (place.parent(), place.file_name()) else {
             return Err(format!("`{path}` is no file"));
         };
-        std::fs::create_dir_all(folder).map_err(unwritable)?;
-        let temporary = format!(".{}.{}.tmp", name.to_string_lossy(), uuid::Uuid::new_v4());
-        let temporary = folder.join(temporary);
-        let written = std::fs::write(&temporary, text).and_then(|()| {
-            if let Ok(known) = place.metadata() {
-                std::fs::set_permissions(&temporary, known.permissions())?;
-            }
-            std::fs::rename(&temporary, &place)
-        });
-        if let Err(error) = written {
-            let _ = std::fs::remove_file(&temporary);
-            return Err(unwritable(error));
+        let root = self.root().map_err(unwritable)?;
+        let folder = root.create_folder(folder, 0o777).map_err(unwritable)?;
+        if folder.kind(name).map_err(unwritable)? == Some(FileKind::Folder) {
+            return Err(format!("`{path}` is a folder"));
         }
+        let staged = folder.stage(name, text.as_bytes(), Permissions::KeptOr(0o666));
+        staged.and_then(Staged::commit).map_err(unwritable)?;
         Ok(Value::Null)
     }
 

@@ -11,7 +11,7 @@ use atomic_workflow::{TaskFile, TaskFileOp};
 use serde_json::{Value, json};
 
 use super::{Order, Outcome, Performer, told_to_stop};
-use crate::task_file;
+use crate::task_file::{self, TaskPath};
 use crate::timer::told;
 
 /// How much of a command's output is kept.
@@ -120,7 +120,7 @@ impl Performer {
         current: Option<&Value>,
         (selected, iteration): (Option<&Value>, u64),
     ) -> Outcome {
-        let path = self.reach.workspace.join(&file.path);
+        let path = TaskPath::new(&self.reach.workspace, &file.path);
         let done = match file.op {
             TaskFileOp::Next => task_file::next(&path, selected, iteration),
             TaskFileOp::Complete => task_file::complete(&path, current),
