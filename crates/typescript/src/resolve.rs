@@ -1,9 +1,10 @@
 //! Which module is meant by the text of an import.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Component, Path, PathBuf};
+
+use atomic_files::{PROJECT_LIMIT, Root};
 
 use crate::{sdk, text};
 
@@ -49,13 +50,16 @@ pub(crate) enum Look {
 pub(crate) struct Disk {
     root: PathBuf,
     real_root: PathBuf,
+    files: Root,
 }
 
 impl Disk {
     /// # Errors
     /// The folder is not there.
     pub(crate) fn new(root: &Path) -> io::Result<Self> {
-        Ok(Self { root: normalize(&std::path::absolute(root)?), real_root: root.canonicalize()? })
+        let (given, real_root) = (normalize(&std::path::absolute(root)?), root.canonicalize()?);
+        let files = Root::open(&real_root)?;
+        Ok(Self { root: given, real_root, files })
     }
 }
 
@@ -74,18 +78,17 @@ impl Files for Disk {
     }
 
     fn read(&self, path: &Path) -> Result<String, String> {
-        let mut bytes = Vec::new();
-        // Before it is opened: opening a pipe waits for somebody at its other end.
-        let about = fs::metadata(path).map_err(|e| format!("it cannot be read: {e}"))?;
-        if !about.is_file() {
-            return Err("it is not a regular file".to_owned());
-        }
-        let file = fs::File::open(path).map_err(|e| format!("it cannot be read: {e}"))?;
-        let read = file.take(LARGEST + 1).read_to_end(&mut bytes);
-        read.map_err(|e| format!("it cannot be read: {e}"))?;
-        if bytes.len() as u64 > LARGEST {
-            return Err(format!("it is larger than {} MiB", LARGEST >> 20));
-        }
+        // Opened below the root, and only then looked at: a link or a pipe that was put there since
+        // `look` is not followed.
+        let inside = path.strip_prefix(&self.root).or_else(|_| path.strip_prefix(&self.real_root));
+        let inside = inside.unwrap_or(path);
+        let bytes =
+            self.files.read(inside, PROJECT_LIMIT).map_err(|error| match atomic_files::refusal(
+                &error,
+            ) {
+                Some(refused) => format!("the file {refused}"),
+                None => format!("it cannot be read: {error}"),
+            })?;
         let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
         Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
     }

@@ -141,7 +141,7 @@ fn files_that_cannot_be_read_are_named() {
     fs::write(file("bom.ts"), "\u{feff}export const found = () => 1;").unwrap();
     for (name, expected) in [
         ("bytes.ts", "it is not UTF-8"),
-        ("large.ts", "it is larger than 2 MiB"),
+        ("large.ts", "the file is larger than 1 MB"),
         ("gone.ts", "it cannot be read: No such file or directory (os error 2)"),
     ] {
         let faults = Bundle::read(&file(name), folder.path()).unwrap_err();
@@ -163,7 +163,7 @@ fn a_pipe_is_not_read() {
     std::thread::spawn(move || sender.send(Bundle::read(&pipe, &root).unwrap_err()));
     let faults = receiver.recv_timeout(crate::stage::SOON).expect("it does not wait");
     assert_eq!(faults[0].code, "ATM709");
-    assert_eq!(faults[0].message, "it is not a regular file");
+    assert_eq!(faults[0].message, "the file is a FIFO, not a regular file");
 }
 
 #[test]
