@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use atomic_files::PROMPT_LIMIT;
 use jsonc_parser::ParseOptions;
 use serde_json::Value;
 
@@ -41,7 +42,7 @@ impl Home {
     /// The model that the user has chosen there.
     pub(super) fn model(&self) -> Option<String> {
         ["settings.json", "config.json"].iter().find_map(|name| {
-            let text = std::fs::read_to_string(self.0.join(name)).ok()?;
+            let text = atomic_files::read_text(&self.0.join(name), PROMPT_LIMIT).ok()?;
             let settings: Value =
                 jsonc_parser::parse_to_serde_value(&text, &ParseOptions::default()).ok()?;
             settings.get("model")?.as_str().map(str::to_owned)

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use atomic_files::{PROJECT_LIMIT, Root};
 use serde_json::{Map, Value, json};
 
 use super::talker::{LANGUAGE_SERVERS, QUESTION, QUESTIONS, as_known_here, told};
@@ -130,8 +131,10 @@ pub(super) fn session(
 /// The MCP servers of a project. The program's server does not look for them itself.
 fn servers(workspace: &Path) -> Map<String, Value> {
     let mut servers = Map::new();
+    let root = Root::open(workspace).ok();
     for file in [".mcp.json", ".github/mcp.json"] {
-        let text = std::fs::read_to_string(workspace.join(file)).unwrap_or_default();
+        let read = |root: &Root| root.read_text(Path::new(file), PROJECT_LIMIT).ok();
+        let text = root.as_ref().and_then(read).unwrap_or_default();
         let told: Value = serde_json::from_str(&text).unwrap_or_default();
         let declared = told.get("mcpServers").and_then(Value::as_object).into_iter().flatten();
         for (name, about) in declared {

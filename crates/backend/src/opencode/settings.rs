@@ -175,7 +175,13 @@ fn read(file: &Path) -> Map<String, Value> {
 
 /// The settings in a file that need not be there; the error says why there are none.
 fn parsed(file: &Path) -> Result<Map<String, Value>, String> {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let text = match atomic_files::read_text(file, atomic_files::PROMPT_LIMIT) {
+        Ok(text) => text,
+        Err(error) => match atomic_files::refusal(&error) {
+            Some(refused) => return Err(format!("{}: {refused}", file.display())),
+            None => String::new(),
+        },
+    };
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     // The program fills these in before it looks whether it is JSON.
     let is_template = text.contains("{env:") || text.contains("{file:");

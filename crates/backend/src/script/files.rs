@@ -1,9 +1,11 @@
 //! What a scripted agent does to files, so that doing it twice is the same as doing it once.
 
-use std::fs;
-use std::io;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+
+use atomic_files::{FileKind, Folder, PROMPT_LIMIT, Root};
 
 use super::load::shorten;
 use super::wire::EditEntry;
@@ -28,28 +30,49 @@ pub(super) enum FileError {
 /// behind is then used up by the next attempt instead of lying around in the workspace for ever.
 static WRITING: Mutex<()> = Mutex::new(());
 
-/// Replaces a file as a whole; a kill leaves the old one or the new one.
+/// Replaces a file as a whole; a kill leaves the old one or the new one. Links are followed as long
+/// as they stay in the workspace.
 pub(super) fn write(workspace: &Path, path: &Path, text: &str) -> Result<(), FileError> {
     let io = |source| FileError::Io { verb: "write", path: path.to_owned(), source };
-    let target = workspace.join(path);
-    let (Some(folder), Some(name)) = (target.parent(), path.file_name()) else {
-        return Err(io(io::ErrorKind::InvalidInput.into()));
-    };
-    let temporary = folder.join(format!(".{}.atomic-tmp", name.display()));
     let _alone = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
-    fs::create_dir_all(folder).map_err(io)?;
-    fs::write(&temporary, text).map_err(io)?;
+    let (folder, name) = folder_of(workspace, path).map_err(io)?;
+    let mut temporary = OsString::from(".");
+    temporary.push(&name);
+    temporary.push(".atomic-tmp");
     let place = || {
-        // An edited file stays as executable as it was.
-        if let Ok(existing) = fs::metadata(&target) {
-            fs::set_permissions(&temporary, existing.permissions())?;
+        let before = folder.open_file(&name).and_then(|file| file.metadata());
+        // What a kill has left, or a link that somebody has put there: removed, never followed.
+        if folder.kind(&temporary)?.is_some() {
+            folder.remove(&temporary)?;
         }
-        fs::rename(&temporary, &target)
+        let mut file = folder.create_new(&temporary, 0o666)?;
+        file.write_all(text.as_bytes())?;
+        // An edited file stays as executable as it was.
+        if let Ok(before) = before {
+            file.set_permissions(before.permissions())?;
+        }
+        folder.rename(&temporary, &folder, &name)
     };
     place().map_err(|error| {
-        let _ = fs::remove_file(&temporary);
+        let _ = folder.remove(&temporary);
         io(error)
     })
+}
+
+/// The folder of a file in the workspace, created where it is missing, and the file's name in it.
+fn folder_of(workspace: &Path, path: &Path) -> io::Result<(Folder, OsString)> {
+    let root = Root::open(workspace)?;
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let found = match root.target(path) {
+        Ok(target) => target,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok((root.create_folder(parent, 0o777)?, name.to_owned()));
+        }
+        Err(error) => return Err(error),
+    };
+    let (folder, name) = root.folder_of(&found)?;
+    Ok((folder, name.to_owned()))
 }
 
 /// Replaces the one place where a text occurs. `earlier` are the edits of the same file that this
@@ -60,11 +83,9 @@ pub(super) fn edit(
     earlier: &[&EditEntry],
 ) -> Result<(), FileError> {
     let path = edit.path.as_path();
-    let content = fs::read_to_string(workspace.join(path)).map_err(|source| FileError::Io {
-        verb: "edit",
-        path: path.to_owned(),
-        source,
-    })?;
+    let content = Root::open(workspace).and_then(|root| root.read_text(path, PROMPT_LIMIT));
+    let content =
+        content.map_err(|source| FileError::Io { verb: "edit", path: path.to_owned(), source })?;
     let Some(edited) = replaced(&content, edit)? else { return Ok(()) };
     let is_made = |made: &EditEntry| matches!(replaced(&edited, made), Ok(None));
     if !is_made(edit) || !earlier.iter().copied().all(is_made) {
@@ -75,17 +96,23 @@ pub(super) fn edit(
 
 /// Makes sure that nothing is left at a path.
 pub(super) fn delete(workspace: &Path, path: &Path) -> Result<(), FileError> {
-    let target = workspace.join(path);
-    let removed = match fs::symlink_metadata(&target) {
-        Ok(found) if found.is_dir() => fs::remove_dir_all(&target),
-        Ok(_) => fs::remove_file(&target),
-        Err(error) => Err(error),
-    };
-    match removed {
+    match removed(workspace, path) {
         Err(error) if !is_absence(&error) => {
             Err(FileError::Io { verb: "delete", path: path.to_owned(), source: error })
         }
         Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn removed(workspace: &Path, path: &Path) -> io::Result<()> {
+    let root = Root::open(workspace)?;
+    let name = path.file_name().unwrap_or(OsStr::new(""));
+    let folder = root.locate(path.parent().unwrap_or(Path::new("")))?;
+    let folder = root.folder(&folder)?;
+    match folder.kind(name)? {
+        Some(FileKind::Folder) => folder.remove_folder(name),
+        Some(_) => folder.remove(name),
+        None => Ok(()),
     }
 }
 

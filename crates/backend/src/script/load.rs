@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atomic_event::{AgentName, Choice, ConversationId, Question, Usage};
+use atomic_files::PROMPT_LIMIT;
 
 use super::wire::{
     AskEntry, Content, EditEntry, Entry, FailEntry, InsidePath, ScriptFile, TurnEntry, UsageEntry,
@@ -137,13 +138,12 @@ impl Script {
     }
 }
 
-/// Reads a file. A pipe or a device might never end.
+/// Reads a script, or a file that it names.
 fn read_file(path: &Path) -> Result<String, String> {
-    let found = std::fs::metadata(path).map_err(|error| error.to_string())?;
-    if !found.is_file() {
-        return Err("this is no file; name one".to_owned());
-    }
-    std::fs::read_to_string(path).map_err(|error| error.to_string())
+    atomic_files::read_text(path, PROMPT_LIMIT).map_err(|error| {
+        let refused = atomic_files::refusal(&error);
+        refused.map_or_else(|| error.to_string(), |refused| format!("the file {refused}"))
+    })
 }
 
 impl FileSource {
