@@ -5,9 +5,11 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use atomic_files::{FileKind, PROJECT_LIMIT, Refusal};
+use atomic_registry::project::ProjectFiles;
 use atomic_registry::{Class, Named};
 use atomic_workflow::descriptor::{Document, Fault, Found, Library, called, is_callable};
-use atomic_workflow::typescript::Authored;
+use atomic_workflow::typescript::{Authored, hash_of};
 use atomic_workflow::{Source, Workflow, builtin};
 use serde_json::Value;
 
@@ -30,6 +32,8 @@ pub(crate) struct Shelf {
     pub(crate) unreadable: Vec<(PathBuf, String)>,
     /// Decides whether the code of a file may be run.
     pub(crate) gate: Gate,
+    /// The files of a project that is not trusted, and its folder of workflows.
+    untrusted: Option<(ProjectFiles, PathBuf)>,
 }
 
 /// What a workflow says about itself.
@@ -50,13 +54,21 @@ impl Shelf {
     /// The workflows that can be named in the project in this folder. Without trust the project's
     /// replace no other.
     pub(crate) fn of(project: &Path, is_trusted: bool) -> Self {
-        let mut shelf = Self::default();
+        let files = || ProjectFiles::of(project, home::user().as_deref()).ok();
+        let untrusted = (!is_trusted).then(files).flatten();
+        let untrusted = untrusted.map(|files| (files, project.join(FOLDER)));
+        let mut shelf = Self { untrusted, ..Self::default() };
         let mut cards = vec![];
         for folder in folders(project) {
             let is_projects = folder.starts_with(project);
-            let found = shelf.files_in(&folder).into_iter().filter_map(card_in);
+            let found = shelf.files_in(&folder).into_iter();
+            let found = found.filter_map(|path| {
+                // Nothing of a file outside of the project is shown.
+                let is_out = shelf.leads_out(&path);
+                card_in(path, is_out)
+            });
             let untrusted = is_projects && !is_trusted;
-            cards.extend(found.map(|card| Card { untrusted, ..card }));
+            cards.extend(found.map(|card| Card { untrusted, ..card }).collect::<Vec<_>>());
         }
         for workflow in builtin::all() {
             let name = workflow.name.to_string();
@@ -165,32 +177,26 @@ pub(crate) fn built_in(name: &str) -> Option<Workflow> {
     builtin::all().into_iter().find(|workflow| workflow.name.as_str() == name)
 }
 
-/// The largest file of a workflow, in bytes.
-const MOST_BYTES: u64 = 16 * 1024 * 1024;
-
-/// The text of a workflow. A pipe or a device might never end.
+/// The text of a workflow.
 pub(crate) fn text_of(path: &Path) -> std::io::Result<String> {
-    let found = std::fs::metadata(path)?;
-    if !found.is_file() && !found.is_dir() {
-        return Err(std::io::Error::other("it is no file"));
-    }
-    if found.len() > MOST_BYTES {
-        let most = MOST_BYTES / 1024 / 1024;
-        return Err(std::io::Error::other(format!("it is larger than {most} MiB")));
-    }
-    std::fs::read_to_string(path)
+    atomic_files::read_text(path, PROJECT_LIMIT)
 }
 
 /// What is said of a file that cannot be read.
 pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> Fault {
+    let is_folder = atomic_files::refusal(error) == Some(Refusal::NotRegular(FileKind::Folder));
     let remedies = [
         (ErrorKind::InvalidData, "save it as UTF-8"),
-        (ErrorKind::IsADirectory, "a workflow is one file; name that"),
+        (ErrorKind::FileTooLarge, "shorten it, or split it into several files"),
         (ErrorKind::NotFound, "it is a link that leads nowhere; mend it, or remove it"),
         (ErrorKind::PermissionDenied, "let yourself read it"),
     ];
     let remedy = remedies.iter().find(|(kind, _)| *kind == error.kind());
-    let remedy = remedy.map_or("put a file with the text of a workflow there", |(_, help)| *help);
+    let remedy = match remedy {
+        Some((_, help)) => help,
+        None if is_folder => "a workflow is one file; name that",
+        None => "put a file with the text of a workflow there",
+    };
     Fault::of_file(path, "ATM709", format!("it cannot be read: {error}"), remedy)
 }
 
@@ -240,9 +246,10 @@ pub(crate) fn root_of(path: &Path) -> PathBuf {
 
 /// What a workflow says about itself. What is wrong with the file is told when it is read; nothing
 /// of it is run.
-fn card_in(path: PathBuf) -> Option<Card> {
+fn card_in(path: PathBuf, is_out: bool) -> Option<Card> {
+    let text = |path: &Path| if is_out { String::new() } else { text_of(path).unwrap_or_default() };
     if is_code(&path) {
-        let text = text_of(&path).unwrap_or_default();
+        let text = text(&path);
         let about = atomic_workflow::typescript::about(&path, &text);
         return Some(Card {
             name: called(about.name.as_deref(), &path),
@@ -256,7 +263,7 @@ fn card_in(path: PathBuf) -> Option<Card> {
     if !is_workflow(&path) {
         return None;
     }
-    let text = text_of(&path).unwrap_or_default();
+    let text = text(&path);
     let text = text.trim_start_matches('\u{feff}');
     let document: Value = serde_json::from_str(text).unwrap_or_default();
     let word = |value: &Value| value.as_str().filter(|word| !word.is_empty()).map(str::to_owned);
@@ -272,15 +279,34 @@ fn card_in(path: PathBuf) -> Option<Card> {
 }
 
 impl Shelf {
+    /// Whether a workflow of a project that is not trusted is a link out of its repository.
+    fn leads_out(&self, path: &Path) -> bool {
+        let Some((files, folder)) = &self.untrusted else { return false };
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let is_outside =
+            |error: &std::io::Error| atomic_files::refusal(error) == Some(Refusal::Outside);
+        path.starts_with(folder)
+            && files.require_inside(&path).is_err_and(|error| is_outside(&error))
+    }
+
     /// The document in a file; of a file that is code, what the code says when it is run, if it
     /// may be.
     pub(crate) fn open(&self, path: &Path) -> Result<Document, Vec<Fault>> {
+        let is_out = self.leads_out(path);
         if is_code(path) {
-            let authored = Authored::read(path, &root_of(path))?;
+            let authored = Authored::read(path, &root_of(path));
+            // What is wrong with a file outside would show what is in it.
+            let authored = authored.map_err(|faults| match is_out {
+                true => vec![unreadable(path, &Refusal::Outside.into())],
+                false => faults,
+            })?;
             self.gate.admit(CodeUnit::of(&authored))?;
             return authored.run();
         }
         let text = text_of(path).map_err(|error| vec![unreadable(path, &error)])?;
+        if is_out {
+            self.gate.admit(CodeUnit::plain(path, &hash_of(&text)))?;
+        }
         Ok(Document::plain(Source::new(path, text)))
     }
 }

@@ -1,16 +1,13 @@
 //! Tools and models that entities name and nobody has.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::path::Path;
 
+use atomic_files::PROJECT_LIMIT;
 use atomic_registry::{Entity, Finding, Severity, tools};
 
 /// How many of a file are told one by one: each is looked for in all of it.
 const TOLD: usize = 8;
-
-/// As much of a file as is looked through for a line.
-const MOST_BYTES: u64 = 1024 * 1024;
 
 /// What entities name and nobody has, at the lines of their files.
 pub(crate) fn findings<'e>(entities: impl Iterator<Item = &'e Entity>) -> Vec<Finding> {
@@ -68,8 +65,7 @@ fn unknown(entity: &Entity) -> Vec<(String, String, String)> {
 
 /// The first line with this word in it.
 fn line_of(path: &Path, word: &str) -> Option<usize> {
-    let mut bytes = vec![];
-    std::fs::File::open(path).ok()?.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    let bytes = atomic_files::read(path, PROJECT_LIMIT).ok()?;
     let word = word.to_lowercase();
     let is_there = |line: &str| {
         let line = line.to_lowercase();

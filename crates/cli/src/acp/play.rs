@@ -243,8 +243,8 @@ fn first(text: &str) -> &str {
 }
 
 fn tasks(dir: &Path) -> Vec<Value> {
-    let text = std::fs::read_to_string(dir.join("tasks.json")).unwrap_or_default();
-    serde_json::from_str(&text).unwrap_or_default()
+    let text = crate::stage::disk().read(&dir.join("tasks.json")).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
 }
 
 /// The largest file of which a change is shown, in bytes.
@@ -252,12 +252,10 @@ const LARGEST: u64 = 256 * 1024;
 
 /// What is in a file that an agent changes.
 pub(super) fn look(path: &Path) -> Seen {
-    match std::fs::metadata(path) {
+    match atomic_files::read_text(path, LARGEST) {
+        Ok(text) => Seen::Text(text),
         Err(error) if error.kind() == ErrorKind::NotFound => Seen::Nothing,
-        Ok(found) if found.is_file() && found.len() <= LARGEST => {
-            std::fs::read_to_string(path).map_or(Seen::Unknown, Seen::Text)
-        }
-        Ok(_) | Err(_) => Seen::Unknown,
+        Err(_) => Seen::Unknown,
     }
 }
 

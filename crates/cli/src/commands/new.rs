@@ -1,6 +1,5 @@
 //! `atomic new workflow`: a first file that runs, and an editor that helps with it.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -9,7 +8,7 @@ use atomic_workflow::descriptor::is_callable;
 use atomic_workflow::typescript::Authored;
 
 use crate::args::{Form, New, NewArgs, NewWorkflowArgs};
-use crate::editor::{self, Done};
+use crate::editor::{self, Base, Done};
 use crate::failure::Failure;
 use crate::shelf::{self, is_workflow};
 use crate::trust::allow_code;
@@ -40,14 +39,21 @@ fn workflow(args: &NewWorkflowArgs) -> Result<ExitCode, Failure> {
         )));
     }
     let folder = place(args.user)?;
+    let base = if args.user { Base::User } else { Base::here()? };
     let path = folder.join("workflows").join(format!("{name}.ts"));
     let failed = |path: &Path, error: std::io::Error| {
-        Failure::Failed(format!("{}: it cannot be made: {error}", path.display()))
+        Failure::Failed(match atomic_files::refusal(&error) {
+            Some(refused) => format!(
+                "{}: {refused}\n  hint: replace the link by a folder of its own",
+                path.display()
+            ),
+            None => format!("{}: it cannot be made: {error}", path.display()),
+        })
     };
     let workflows = folder.join("workflows");
-    fs::create_dir_all(&workflows).map_err(|error| failed(&workflows, error))?;
-    let done =
-        editor::write_new(&path, &text(args.form, name)).map_err(|error| failed(&path, error))?;
+    base.create_folder(&workflows).map_err(|error| failed(&workflows, error))?;
+    let done = editor::write_new(&base, &path, &text(args.form, name));
+    let done = done.map_err(|error| failed(&path, error))?;
     if done == Done::Kept {
         return Err(Failure::Failed(format!(
             "{}: it is there already; choose another name, or change that one",
@@ -55,7 +61,7 @@ fn workflow(args: &NewWorkflowArgs) -> Result<ExitCode, Failure> {
         )));
     }
     paint::line(&format!("made  {}", path.display()));
-    for (path, done) in editor::equip(&folder)? {
+    for (path, done) in editor::equip(&base, &folder)? {
         paint::line(&format!("{}  {}", done.verb(), path.display()));
     }
     trust_as_written(&path);

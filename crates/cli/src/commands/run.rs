@@ -1,13 +1,16 @@
 //! `atomic run`: start a workflow and see it through.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal as _;
+use std::fs::File;
+use std::io::{IsTerminal as _, Read as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use atomic_event::{BackendId, Intent};
+use atomic_files::PROMPT_LIMIT;
 use atomic_graph::Graph;
-use atomic_runner::{Ended, Run, Settings, Show, StartRequest, read_prompt};
+use atomic_runner::{Ended, PromptError, Run, Settings, Show, StartRequest, read_prompt};
 use atomic_workflow::descriptor::author_words;
 use atomic_workflow::{Workflow, launchers};
 use tokio::runtime::Runtime;
@@ -48,7 +51,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if args.plan {
         return plan(&workflow, &args.prompt, &wanted);
     }
-    let prompt = read_prompt(&args.prompt, &workspace, &workflow.name)?;
+    let prompt = match piped(&args.prompt)? {
+        Some(prompt) if prompt.trim().is_empty() => {
+            return Err(PromptError::Empty(workflow.name).into());
+        }
+        Some(prompt) => prompt,
+        None => read_prompt(&args.prompt, &workspace, &workflow.name)?,
+    };
     let backend = settings::backend(&given);
     let stage = stage::stage(backend, &wanted, &workspace, catalog.registry)?;
     let model = settings::model(&given);
@@ -57,6 +66,27 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         Ok(Run::start_streaming(stage, request, &args.output.modes())?)
     })?;
     Ok(ExitCode::from(exit_code(&ended.outcome)))
+}
+
+/// The prompt that comes through a pipe of ours: `/dev/stdin`, or what a shell makes of `<(…)`. Any
+/// other FIFO is not read, so that one in a project cannot block.
+fn piped(text: &str) -> Result<Option<String>, Failure> {
+    let folders = ["/dev/fd/", "/proc/self/fd/"];
+    let is_number = |rest: &str| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit());
+    let is_ours = text == "/dev/stdin"
+        || folders.iter().any(|folder| text.strip_prefix(folder).is_some_and(is_number));
+    if !is_ours || !std::fs::metadata(text).is_ok_and(|found| found.file_type().is_fifo()) {
+        return Ok(None);
+    }
+    let mut prompt = String::new();
+    let read =
+        File::open(text).and_then(|file| file.take(PROMPT_LIMIT + 1).read_to_string(&mut prompt));
+    read.map_err(|error| Failure::Failed(format!("{text}: cannot be read: {error}")))?;
+    if prompt.len() as u64 > PROMPT_LIMIT {
+        let most = PROMPT_LIMIT >> 20;
+        return Err(Failure::Failed(format!("{text}: is larger than {most} MB")));
+    }
+    Ok(Some(prompt))
 }
 
 /// Says what a run could cost at most, and whether it would be refused; starts nothing.

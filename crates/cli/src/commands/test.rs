@@ -10,6 +10,7 @@ use std::time::Instant;
 use atomic_backend::guard::{Guard, Job};
 use atomic_backend::script::Script;
 use atomic_event::{Event, Intent};
+use atomic_files::PROMPT_LIMIT;
 use atomic_runner::{OnQuestion, Outcome, Run, Settings, Show, Shown, StartRequest, StreamMode};
 use atomic_workflow::descriptor::Fault;
 use atomic_workflow::typescript::hash_of;
@@ -177,7 +178,7 @@ fn tried(
     let script = args.script.clone().map_or_else(|| script_of(file), Ok)?;
     let script = std::path::absolute(&script).unwrap_or(script);
     // Its turns and its preparation run commands, too.
-    let text = std::fs::read_to_string(&script).unwrap_or_default();
+    let text = atomic_files::read_text(&script, PROMPT_LIMIT).unwrap_or_default();
     let told = |faults: Vec<Fault>| {
         let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
         Failure::Failed(lines.join("\n"))
@@ -366,7 +367,7 @@ impl Expected {
             }
         }
         for (path, part) in &self.files {
-            match std::fs::read_to_string(folder.join(path)) {
+            match atomic_files::read_text(&folder.join(path), PROMPT_LIMIT) {
                 Ok(text) if text.contains(part.as_str()) => {}
                 Ok(text) => wrong.push(format!("{path}: {part:?} is not in it:\n{text}")),
                 Err(error) => wrong.push(format!("{path}: {error}")),

@@ -4,6 +4,7 @@ use std::io::Read as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use atomic_files::PROMPT_LIMIT;
 use atomic_registry::Kind;
 use atomic_runner::{Inherit, OnQuestion, Run, Settings, StartRequest};
 use atomic_session::MemoryDisk;
@@ -61,9 +62,14 @@ fn text(args: &TurnArgs) -> Result<String, Failure> {
     let mut text = given.clone();
     if given == "-" {
         text.clear();
-        std::io::stdin().read_to_string(&mut text).map_err(|error| {
+        let mut input = std::io::stdin().take(PROMPT_LIMIT + 1);
+        input.read_to_string(&mut text).map_err(|error| {
             Failure::Failed(format!("the prompt cannot be read from standard input: {error}"))
         })?;
+        if text.len() as u64 > PROMPT_LIMIT {
+            let most = PROMPT_LIMIT >> 20;
+            return Err(Failure::Failed(format!("standard input: is larger than {most} MB")));
+        }
     }
     if text.trim().is_empty() {
         return Err(Failure::Usage("the prompt is empty; say what to do".to_owned()));

@@ -203,8 +203,9 @@ pub(crate) fn final_text(session: &Path) -> Option<String> {
 
 /// The task list of a session as lines.
 pub(crate) fn task_lines(session: &Path) -> Vec<String> {
-    let text = std::fs::read_to_string(session.join("tasks.json")).unwrap_or_default();
-    let rows: Vec<Value> = serde_json::from_str(&text).unwrap_or_default();
+    // Read as the session itself reads it: not through links, and never from a FIFO.
+    let text = crate::stage::disk().read(&session.join("tasks.json")).unwrap_or_default();
+    let rows: Vec<Value> = serde_json::from_slice(&text).unwrap_or_default();
     let field = |row: &Value, key: &str| {
         paint::printable(row.get(key).and_then(Value::as_str).unwrap_or_default())
     };

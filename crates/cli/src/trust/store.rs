@@ -80,6 +80,9 @@ pub(crate) struct Remembered {
     pub(crate) declined: Option<Digests>,
 }
 
+/// The largest file of decisions that is read, in bytes.
+const LARGEST: u64 = 64 << 20;
+
 /// The file with the decisions; without a home folder nothing can be remembered.
 fn place() -> Option<PathBuf> {
     Some(home::folder()?.join("trust.jsonl"))
@@ -88,7 +91,8 @@ fn place() -> Option<PathBuf> {
 impl TrustStore {
     /// Reads the decisions. A line that cannot be read gives no trust.
     pub(crate) fn read() -> Self {
-        let text = place().and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+        let read = |path: PathBuf| atomic_files::read_text(&path, LARGEST).ok();
+        let text = place().and_then(read).unwrap_or_default();
         let entries = text.lines().filter_map(|line| serde_json::from_str(line).ok());
         Self { entries: entries.collect() }
     }

@@ -114,6 +114,6 @@ fn only_a_file_is_read_as_a_workflow() {
         eventually("it does not wait for a writer", SOON, || running.has_ended());
         let ran = running.end();
         assert_ne!(ran.code, Some(0), "{ran:?}");
-        assert!(ran.stderr.contains("it is no file"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("is a FIFO, not a regular file"), "{}", ran.stderr);
     }
 }

@@ -54,6 +54,8 @@ mod scene;
 mod sessions;
 mod settings;
 mod sharing;
+mod strange_files;
+mod strange_sessions;
 mod stream;
 mod terminal;
 mod trust;

@@ -215,9 +215,9 @@ fn what_is_no_file_of_tasks_is_not_read() {
     let table = [
         ("nothing.json", "there is no such file"),
         ("folder", "this is a folder; name the file in it"),
-        ("pipe.json", "this is no file (a pipe, a socket or a device)"),
-        ("/dev/zero", "this is no file (a pipe, a socket or a device)"),
-        ("huge.json", "it is larger than 8 MiB; is it the right file?"),
+        ("pipe.json", "is a FIFO, not a regular file"),
+        ("/dev/zero", "is a device, not a regular file"),
+        ("huge.json", "is larger than 8 MB; is it the right file?"),
         ("loop.json", "it cannot be read: Too many levels of symbolic links (os error 40)"),
     ];
     for (name, problem) in table {

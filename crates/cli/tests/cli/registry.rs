@@ -393,7 +393,7 @@ fn what_cannot_be_a_workflow_is_told_and_holds_nobody_up() {
     let told = env.run(["doctor"]);
     assert_eq!(told.code, Some(1), "{told:?}");
     assert!(
-        told.stdout.contains("large.json: the workflow cannot be read: it is larger than 16 MiB"),
+        told.stdout.contains("large.json: the workflow cannot be read: is larger than 1 MB"),
         "{told:?}"
     );
     fs::remove_dir_all(env.work().join(".atomic/workflows")).unwrap();
@@ -525,7 +525,7 @@ fn a_pipe_among_the_workflows_is_not_opened() {
     writer.kill().unwrap();
     writer.wait().unwrap();
     assert_eq!(checked.code, Some(1), "{checked:?}");
-    let told = "pipe.json: the workflow cannot be read: it is no file";
+    let told = "pipe.json: the workflow cannot be read: is a FIFO, not a regular file";
     assert!(checked.stderr.contains(told), "{checked:?}");
 }
 

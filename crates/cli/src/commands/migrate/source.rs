@@ -1,9 +1,9 @@
 //! A file with a list of features or tasks, and where in it everything stands.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::path::Path;
 
+use atomic_files::{FileKind, Refusal};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -73,28 +73,21 @@ impl Source {
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let place = path.display().to_string();
         let refused = |why: &str| Failure::Failed(format!("{place}: {why}"));
-        let unreadable = |error: std::io::Error| refused(&format!("it cannot be read: {error}"));
-        let found = match std::fs::metadata(path) {
-            Ok(found) => found,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(refused("there is no such file"));
+        let bytes = atomic_files::read(path, MOST_BYTES).map_err(|error| {
+            match atomic_files::refusal(&error) {
+                Some(Refusal::NotRegular(FileKind::Folder)) => {
+                    refused("this is a folder; name the file in it")
+                }
+                Some(large @ Refusal::TooLarge { .. }) => {
+                    refused(&format!("{large}; is it the right file?"))
+                }
+                Some(other) => refused(&other.to_string()),
+                None if error.kind() == std::io::ErrorKind::NotFound => {
+                    refused("there is no such file")
+                }
+                None => refused(&format!("it cannot be read: {error}")),
             }
-            Err(error) => return Err(unreadable(error)),
-        };
-        if found.is_dir() {
-            return Err(refused("this is a folder; name the file in it"));
-        }
-        // A pipe or a device might never end.
-        if !found.is_file() {
-            return Err(refused("this is no file (a pipe, a socket or a device)"));
-        }
-        let mut bytes = vec![];
-        let file = std::fs::File::open(path).map_err(unreadable)?;
-        file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-        if bytes.len() as u64 > MOST_BYTES {
-            let most = MOST_BYTES / (1024 * 1024);
-            return Err(refused(&format!("it is larger than {most} MiB; is it the right file?")));
-        }
+        })?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
             let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
