@@ -84,10 +84,8 @@ impl Folder {
             Err(Errno::NOENT) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        match FileKind::of(&found) {
-            FileKind::Regular => one_link(&found),
-            other => Err(Refusal::NotRegular(other).into()),
-        }
+        FileKind::of(&found).require_regular()?;
+        one_link(&found)
     }
 
     /// Writes a temporary file that takes the place of `name` when it is committed.
@@ -155,11 +153,10 @@ impl Folder {
                 continue;
             }
             let name = OsString::from_vec(name);
-            let kind = match entry.file_type() {
-                // Some file systems do not say.
-                rustix::fs::FileType::Unknown => self.kind(&name)?,
-                known => Some(FileKind::of_type(known)),
-            };
+            let known = entry.file_type();
+            // Some file systems do not say.
+            let is_unknown = known == rustix::fs::FileType::Unknown;
+            let kind = if is_unknown { self.kind(&name)? } else { Some(FileKind::of_type(known)) };
             found.extend(kind.map(|kind| (name, kind)));
         }
         found.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
@@ -182,9 +179,10 @@ impl Folder {
         }
         let folder = self.folder(name)?;
         for (name, kind) in folder.entries()? {
-            match kind {
-                FileKind::Folder => folder.remove_folder_at(&name, depth + 1)?,
-                _ => folder.remove(&name)?,
+            if kind == FileKind::Folder {
+                folder.remove_folder_at(&name, depth + 1)?;
+            } else {
+                folder.remove(&name)?;
             }
         }
         Ok(unlinkat(&self.0, single(name)?, AtFlags::REMOVEDIR)?)
@@ -256,19 +254,14 @@ impl Drop for Staged<'_> {
 /// A file that was opened to be written, when it is regular and has no other name.
 fn owned(file: OwnedFd) -> io::Result<File> {
     let found = fstat(file.as_fd())?;
-    match FileKind::of(&found) {
-        FileKind::Regular => one_link(&found).map(|()| file.into()),
-        other => Err(Refusal::NotRegular(other).into()),
-    }
+    FileKind::of(&found).require_regular()?;
+    one_link(&found).map(|()| file.into())
 }
 
 fn one_link(found: &rustix::fs::Stat) -> io::Result<()> {
-    #[expect(clippy::useless_conversion, reason = "the type differs between systems")]
-    let links = u64::from(found.st_nlink);
-    if links > 1 { Err(Refusal::HardLinks(links).into()) } else { Ok(()) }
+    if found.st_nlink > 1 { Err(Refusal::HardLinks.into()) } else { Ok(()) }
 }
 
-#[expect(clippy::useless_conversion, reason = "the type differs between systems")]
 fn mode_of(mode: u32) -> Mode {
     RawMode::try_from(mode).map_or(Mode::empty(), Mode::from_raw_mode)
 }

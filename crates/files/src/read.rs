@@ -42,10 +42,8 @@ fn opened(path: &Path) -> io::Result<File> {
 
 /// A file that was opened, when it is a regular one.
 pub(crate) fn regular(file: OwnedFd) -> io::Result<File> {
-    match FileKind::of(&fstat(&file)?) {
-        FileKind::Regular => Ok(file.into()),
-        other => Err(Refusal::NotRegular(other).into()),
-    }
+    FileKind::of(&fstat(&file)?).require_regular()?;
+    Ok(file.into())
 }
 
 /// Everything in a regular file.

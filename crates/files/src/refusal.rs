@@ -27,6 +27,11 @@ impl FileKind {
         Self::of_type(FileType::from_raw_mode(stat.st_mode))
     }
 
+    /// Refuses everything but a regular file.
+    pub fn require_regular(self) -> Result<(), Refusal> {
+        if self == Self::Regular { Ok(()) } else { Err(Refusal::NotRegular(self)) }
+    }
+
     pub(crate) fn of_type(found: FileType) -> Self {
         match found {
             FileType::RegularFile => Self::Regular,
@@ -75,8 +80,8 @@ pub enum Refusal {
         limit: u64,
     },
     /// Another name for a file that may belong to somebody else.
-    #[error("has {0} hard links, and a file that Atomic writes to must have one")]
-    HardLinks(u64),
+    #[error("has more than one hard link, and Atomic writes only to files that have one")]
+    HardLinks,
 }
 
 impl From<Refusal> for io::Error {
@@ -87,7 +92,7 @@ impl From<Refusal> for io::Error {
             | Refusal::NotFolder(_)
             | Refusal::Link
             | Refusal::Outside
-            | Refusal::HardLinks(_) => io::ErrorKind::InvalidInput,
+            | Refusal::HardLinks => io::ErrorKind::InvalidInput,
         };
         Self::new(kind, refusal)
     }

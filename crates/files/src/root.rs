@@ -310,7 +310,7 @@ mod tests {
         let table = [
             ("link", Refusal::Link),
             ("dangling", Refusal::Link),
-            ("hard", Refusal::HardLinks(2)),
+            ("hard", Refusal::HardLinks),
             ("fifo", Refusal::NotRegular(FileKind::Fifo)),
             ("sub", Refusal::NotRegular(FileKind::Folder)),
         ];

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use atomic_files::{FileKind, Folder, Permissions, Refusal, Root};
+use atomic_files::{FileKind, Folder, Permissions, Root};
 
 use super::place::{Place, place_of};
 use super::{AppendFile, Disk, Layout, Lock, LockError, holder_named_in};
@@ -160,7 +160,9 @@ impl Disk for RealDisk {
             folder.require_own_file(OsStr::new(name)).map_err(at(name))?;
         }
         for name in layout.replaced {
-            plain(folder.kind(OsStr::new(name)).map_err(at(name))?).map_err(at(name))?;
+            let kind = folder.kind(OsStr::new(name)).map_err(at(name))?;
+            let found = kind.map_or(Ok(()), FileKind::require_regular);
+            found.map_err(|refused| at(name)(refused.into()))?;
         }
         for name in layout.folders {
             let inner = match folder.folder(OsStr::new(name)) {
@@ -175,7 +177,11 @@ impl Disk for RealDisk {
                     // Something that is not ours, and never opened.
                     FileKind::Folder => Ok(()),
                     FileKind::Regular if layout.logs == *name => inner.require_own_file(&file),
-                    other => plain(Some(other)),
+                    FileKind::Regular
+                    | FileKind::Link
+                    | FileKind::Fifo
+                    | FileKind::Socket
+                    | FileKind::Device => kind.require_regular().map_err(io::Error::from),
                 };
                 found.map_err(|error| (dir.join(name).join(file), error))?;
             }
@@ -221,14 +227,6 @@ impl Disk for RealDisk {
             Err(TryLockError::WouldBlock) => named_in(&mut file).map(Some),
             Err(TryLockError::Error(error)) => Err(error),
         }
-    }
-}
-
-/// Refuses something that is there and is not a regular file.
-fn plain(found: Option<FileKind>) -> io::Result<()> {
-    match found {
-        None | Some(FileKind::Regular) => Ok(()),
-        Some(other) => Err(Refusal::NotRegular(other).into()),
     }
 }
 
