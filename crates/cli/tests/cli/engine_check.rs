@@ -147,12 +147,12 @@ fn what_is_no_workflow_is_said_to_be_none() {
     let table = [
         ("missing.json", 1, "missing.json: the workflow cannot be read: No such file or directory"),
         ("no/such/file", 1, "no/such/file: the workflow cannot be read: No such file or directory"),
-        ("folder.json", 1, "folder.json: the workflow cannot be read: Is a directory"),
         (
-            "bytes.json",
+            "folder.json",
             1,
-            "bytes.json: the workflow cannot be read: stream did not contain valid UTF-8",
+            "folder.json: the workflow cannot be read: is a folder, not a regular file",
         ),
+        ("bytes.json", 1, "bytes.json: the workflow cannot be read: is not UTF-8"),
         (".", 2, "Workflow not found: .\n"),
         ("rlaph", 2, "Workflow not found: rlaph (did you mean \"ralph\"?)\n"),
     ];
