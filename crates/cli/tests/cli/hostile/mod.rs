@@ -7,6 +7,7 @@
 //! from the user's own file.
 
 mod commands;
+mod files;
 mod git;
 mod names;
 mod sessions;
