@@ -10,6 +10,7 @@ mod failure;
 mod gate;
 mod home;
 mod load;
+mod login;
 mod paint;
 mod programs;
 mod settings;

@@ -8,6 +8,8 @@ use crate::home;
 
 /// The folders of `PATH`.
 pub(crate) struct SearchPath {
+    /// The folder that is worked in.
+    pub(crate) project: PathBuf,
     folders: Vec<PathBuf>,
     /// Entries that mean another folder everywhere.
     pub(crate) relative: Vec<PathBuf>,
@@ -29,7 +31,7 @@ impl SearchPath {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let entries = std::env::split_paths(&path).filter(|_| !path.is_empty());
         let (folders, relative) = entries.partition(|entry: &PathBuf| entry.is_absolute());
-        Self { folders, relative, projects: projects(project) }
+        Self { project: project.to_owned(), folders, relative, projects: projects(project) }
     }
 
     /// The first program of this name that can be run.

@@ -15,11 +15,12 @@ use atomic_backend::script::{Script, ScriptBackend};
 use atomic_registry::project::Repository;
 use atomic_registry::settings::BACKEND;
 use atomic_registry::{ACP, AGENT_PROGRAMS, AgentProgram, Registry, agent_program};
-use atomic_runner::{Clock, OtherBackends, Settings, Stage};
+use atomic_runner::{Clock, Inherit, OtherBackends, Settings, Stage};
 use atomic_session::{Disk, RealDisk};
 
 use crate::commands::demo;
 use crate::failure::Failure;
+use crate::login::tell_unused_settings;
 use crate::programs::SearchPath;
 use crate::{environment, home};
 
@@ -113,6 +114,9 @@ fn backend_by_name(
     #[cfg(feature = "failpoints")]
     if let Some(made) = crate::stand_in::find(name, guard) {
         return made;
+    }
+    if settings.inherited() != Inherit::None {
+        tell_unused_settings(name, &programs.project);
     }
     match (name, settings.script.as_deref()) {
         ("claude", _) => {

@@ -7,6 +7,7 @@ use atomic_event::ConversationId;
 use serde_json::{Map, Value, json};
 use tokio::sync::OnceCell;
 
+use super::login::SettingsFile;
 use crate::guard::Job;
 use crate::version::Version;
 use crate::{Inherit, OpenRequest, Persona, ToolRules};
@@ -42,6 +43,8 @@ pub(super) struct Launch {
     /// Added to our own environment.
     pub(super) env: Vec<(String, String)>,
     pub(super) request: OpenRequest,
+    /// Settings about the provider, made anew for every start.
+    pub(super) settings: Option<Arc<SettingsFile>>,
 }
 
 impl Launch {
@@ -82,6 +85,8 @@ impl Launch {
             arguments.push("--system-prompt-snapshot=off".to_owned());
         }
         arguments.extend(self.request.model.iter().map(|model| format!("--model={model}")));
+        let settings = self.settings.iter();
+        arguments.extend(settings.map(|file| format!("--settings={}", file.path().display())));
         arguments.extend(self.inherited());
         arguments.extend(self.offered());
         let off = self.withheld();

@@ -11,6 +11,7 @@ mod decode;
 mod desk;
 mod launch;
 mod list;
+mod login;
 mod trouble;
 mod wire;
 
@@ -34,6 +35,7 @@ use crate::{
 use conversation::{Command, Shared, SharedId, Talk, misused};
 use desk::Desk;
 use launch::{Launch, OLDEST};
+pub(crate) use login::{settings_problem, unused_settings};
 
 /// The name of this backend, in every output.
 const ID: &str = "claude";
@@ -154,7 +156,15 @@ impl ClaudeBackend {
             env.push((MAX_RETRIES.to_owned(), most));
         }
         let version = Arc::clone(&self.version);
-        let launch = Launch { program, version, allow_root, env, request: request.clone() };
+        let request_of_launch = request.clone();
+        let launch = Launch {
+            program,
+            version,
+            allow_root,
+            env,
+            request: request_of_launch,
+            settings: None,
+        };
         let shared_id: SharedId = Arc::new(Mutex::new(id.clone()));
         let start = Talk::start(self.shared.clone(), launch, Arc::clone(&shared_id), held, resume);
         let (commands, ready) = self.started(start, resume).await?;

@@ -5,11 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-use atomic_files::PROMPT_LIMIT;
 use jsonc_parser::ParseOptions;
 use serde_json::Value;
 
-use crate::Inherit;
+use crate::login::{home_folder, json_object, read_text};
+use crate::{Inherit, ModelOffer};
 
 /// The folder of ours in the program's.
 const OWN: &str = "atomic";
@@ -18,11 +18,30 @@ const OWN: &str = "atomic";
 #[derive(Debug)]
 pub(super) struct Home(PathBuf);
 
+/// Providers of the user's own, as they stand in the user's file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Providers {
+    pub(super) providers: Vec<Value>,
+    pub(super) models: Vec<Value>,
+}
+
+impl Providers {
+    /// The models, by the names under which a session can ask for them.
+    pub(super) fn offers(&self) -> Vec<ModelOffer> {
+        let text = |model: &Value, key: &str| Some(model.get(key)?.as_str()?.to_owned());
+        let offer = |model: &Value| {
+            let name = format!("{}/{}", text(model, "provider")?, text(model, "id")?);
+            Some(ModelOffer { about: text(model, "name").unwrap_or_default(), name })
+        };
+        self.models.iter().filter_map(offer).collect()
+    }
+}
+
 impl Home {
     /// As the program finds it.
     pub(super) fn of(variable: &dyn Fn(&str) -> Option<String>) -> Self {
         let named = variable("COPILOT_HOME").map(PathBuf::from);
-        let users = || PathBuf::from(variable("HOME").unwrap_or_default()).join(".copilot");
+        let users = || home_folder(variable("HOME").map(PathBuf::from)).join(".copilot");
         Self(named.unwrap_or_else(users))
     }
 
@@ -39,10 +58,24 @@ impl Home {
         is_own.then_some(own)
     }
 
+    /// The providers that the user has set up in a file, with their models. The program reads it in
+    /// its terminal and with `-p`; its server has to be told with every session.
+    pub(super) fn providers(&self, named: Option<PathBuf>) -> Result<Option<Providers>, String> {
+        let file = named.unwrap_or_else(|| self.0.join("providers.json"));
+        let Some(mut settings) = json_object(&file)? else { return Ok(None) };
+        let mut list = |key: &str| match settings.remove(key) {
+            Some(Value::Array(entries)) => Ok(entries),
+            None => Ok(vec![]),
+            Some(_) => Err(format!("{}: `{key}` is not a list", file.display())),
+        };
+        let (providers, models) = (list("providers")?, list("models")?);
+        Ok((!providers.is_empty()).then_some(Providers { providers, models }))
+    }
+
     /// The model that the user has chosen there.
     pub(super) fn model(&self) -> Option<String> {
         ["settings.json", "config.json"].iter().find_map(|name| {
-            let text = atomic_files::read_text(&self.0.join(name), PROMPT_LIMIT).ok()?;
+            let text = read_text(&self.0.join(name)).ok()??;
             let settings: Value =
                 jsonc_parser::parse_to_serde_value(&text, &ParseOptions::default()).ok()?;
             settings.get("model")?.as_str().map(str::to_owned)
@@ -140,5 +173,22 @@ mod tests {
         assert_eq!(home.model().as_deref(), Some("new"));
         put(&folder.path().join(".copilot/settings.json"), "no JSON");
         assert_eq!(home.model().as_deref(), Some("old"));
+    }
+
+    #[test]
+    fn the_users_providers_are_read_from_their_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::of(&|name| (name == "HOME").then(|| folder.path().display().to_string()));
+        let file = folder.path().join(".copilot/providers.json");
+        assert_eq!(home.providers(None), Ok(None));
+        put(
+            &file,
+            r#"{"providers": [{"name": "corp"}], "models": [{"id": "m", "provider": "corp"}]}"#,
+        );
+        let providers = home.providers(None).unwrap().unwrap();
+        assert_eq!(providers.offers()[0].name, "corp/m");
+        put(&file, r#"{"providers": {}}"#);
+        assert!(home.providers(None).unwrap_err().contains("`providers` is not a list"));
+        assert_eq!(home.providers(Some(folder.path().join("other.json"))), Ok(None));
     }
 }

@@ -23,13 +23,14 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::guard::Guard;
+use crate::login::Environment;
 use crate::serving::{Lease, until_left};
 use crate::version::Version;
 use crate::{
     Backend, BackendError, BoxFuture, Conversation, ModelOffer, OpenRequest, Place, ServerState,
 };
 use conversation::Talk;
-use home::Home;
+use home::{Home, Providers};
 use server::Server;
 
 /// The name of this backend, in every output.
@@ -51,6 +52,25 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// The oldest version that works, when this one is older still.
 pub fn needed_instead_of(version: &str) -> Option<String> {
     Version::read(version).filter(|version| *version < OLDEST).map(|_| OLDEST.to_string())
+}
+
+/// The reason for which the user's settings cannot be used.
+pub(crate) fn settings_problem() -> Option<String> {
+    providers_in(&Environment(&[])).err()
+}
+
+/// The providers in the user's file.
+fn providers_in(env: &Environment<'_>) -> Result<Option<Providers>, String> {
+    let named = env.path("COPILOT_PROVIDERS_CONFIG")?;
+    env.path("COPILOT_HOME")?;
+    Home::of(&|name| env.get(name)).providers(named)
+}
+
+fn providers(env: &[(String, String)]) -> Result<Option<Providers>, BackendError> {
+    providers_in(&Environment(env)).map_err(|problem| {
+        let hint = "copilot gets its providers from this file; correct it";
+        BackendError::Misconfigured(format!("{problem}\n  hint: {hint}"))
+    })
 }
 
 /// How to use the program.
@@ -89,23 +109,33 @@ impl CopilotBackend {
 impl Shared {
     /// A variable as the program sees it.
     fn variable(&self, name: &str) -> Option<String> {
-        let own = self.config.env.iter().rev().find(|(known, _)| known == name);
-        let value = own.map(|(_, value)| value.clone()).or_else(|| std::env::var(name).ok());
-        value.filter(|value| !value.is_empty())
+        Environment(&self.config.env).get(name)
     }
 
     /// Everything a session is told.
-    fn about(&self, id: &str, request: &OpenRequest, model: Option<&str>) -> Value {
+    fn about(
+        &self,
+        id: &str,
+        request: &OpenRequest,
+        model: Option<&str>,
+    ) -> Result<Value, BackendError> {
         let variable = |name: &str| self.variable(name);
         let home = Home::of(&variable);
         let users = || self.variable("COPILOT_MODEL").or_else(|| home.model());
         let model = model.map(str::to_owned).or_else(users);
         let provider = launch::provider(&variable);
         let mut about = launch::session(id, request, model.as_deref(), provider.as_ref());
+        // The variables win over the file in the program itself, too.
+        if provider.is_none()
+            && let Some(Providers { providers, models }) = providers(&self.config.env)?
+        {
+            about["providers"] = json!(providers);
+            about["models"] = json!(models);
+        }
         if let Some(folder) = home.of_session(id, request.inherit) {
             about["configDir"] = json!(folder);
         }
-        about
+        Ok(about)
     }
 
     /// The program; the one that runs, or a new one.
@@ -128,7 +158,7 @@ impl Shared {
         let server = self.server("").await?;
         let id = uuid::Uuid::new_v4().to_string();
         let session = json!({ "sessionId": id });
-        let about = self.about(&id, request, None);
+        let about = self.about(&id, request, None)?;
         server.rpc.call("session.create", &about, Some(PATIENCE)).await?;
         let until = Instant::now() + COMING_UP;
         let told = loop {
@@ -172,13 +202,16 @@ impl Backend for CopilotBackend {
 
     fn models(&self, _place: Place) -> BoxFuture<'_, Result<Vec<ModelOffer>, BackendError>> {
         Box::pin(async move {
+            // The program does not list these, and they need no login.
+            let own = providers(&self.shared.config.env)?.unwrap_or_default().offers();
             let server = self.shared.server("").await?;
             match server.rpc.call("models.list", &json!({}), Some(PATIENCE)).await {
-                Ok(told) => Ok(offers(&told)),
+                Ok(told) => Ok(own.into_iter().chain(offers(&told)).collect()),
                 Err(BackendError::Rejected { message, .. })
                     if message.to_lowercase().contains("authenticated") =>
                 {
-                    Err(BackendError::LoginNeeded { backend: self.id() })
+                    let login = BackendError::LoginNeeded { backend: self.id() };
+                    if own.is_empty() { Err(login) } else { Ok(own) }
                 }
                 Err(error) => Err(error),
             }

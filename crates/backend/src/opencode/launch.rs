@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use super::http::USER;
 use super::talker::permissions;
 use super::wire::Model;
+use crate::temporary::private_folder;
 use crate::{Inherit, Persona};
 
 /// The agent that takes on every persona.
@@ -39,6 +40,8 @@ pub(super) struct Setup {
     pub(super) model: Option<Model>,
     /// What of the user's settings is about providers.
     pub(super) users: Map<String, Value>,
+    /// Providers that the project mentions, where settings are fetched from a server.
+    pub(super) foreign: Option<BTreeSet<String>>,
 }
 
 impl Setup {
@@ -49,7 +52,20 @@ impl Setup {
             (ours, theirs) => ours.is_none() && theirs.is_none(),
         };
         let helps = other.helpers.iter().all(|helper| self.helpers.contains(helper));
-        reaches && helps && (self.inherit, &self.users) == (other.inherit, &other.users)
+        let kind = |setup: &Self| (setup.inherit, setup.users.clone(), setup.foreign.clone());
+        reaches && helps && kind(self) == kind(other)
+    }
+
+    /// The settings about providers that the plugin puts in place of those the program has merged:
+    /// a project's files are among them, and no setting of the program leaves those out alone.
+    fn providers(&self) -> Value {
+        let users = |key: &str| self.users.get(key).cloned();
+        json!({
+            "provider": users("provider").unwrap_or_else(|| json!({})),
+            "enabled": self.providers.as_ref().map(|it| json!(it)).or(users("enabled_providers")),
+            "disabled": users("disabled_providers"),
+            "foreign": self.foreign,
+        })
     }
 }
 
@@ -62,9 +78,7 @@ pub(super) struct Den {
 impl Den {
     /// Makes it, with everything in it.
     pub(super) fn make(setup: &Setup) -> io::Result<Self> {
-        sweep();
-        let name = format!("{FOLDER}{}-", std::process::id());
-        let den = Self { folder: tempfile::Builder::new().prefix(&name).tempdir()? };
+        let den = Self { folder: private_folder(FOLDER)? };
         let config = den.config_home().join("opencode");
         for folder in
             [den.temporary(), den.home(), config.join("node_modules"), den.path("helpers")]
@@ -76,7 +90,8 @@ impl Den {
         fs::write(config.join("package.json"), package.to_string())?;
         let lock = json!({ "packages": { "": package } });
         fs::write(config.join("package-lock.json"), lock.to_string())?;
-        fs::write(config.join("opencode.json"), json!(setup.users).to_string())?;
+        fs::write(config.join("opencode.json"), written(&json!(setup.users), &[]))?;
+        fs::write(den.path("providers.json"), setup.providers().to_string())?;
         fs::write(den.plugin(), include_str!("plugin.js"))?;
         for (place, helper) in setup.helpers.iter().enumerate() {
             fs::write(den.prompt(place), &helper.prompt)?;
@@ -254,19 +269,6 @@ fn written(config: &Value, files: &[String]) -> String {
 fn address(file: &Path) -> String {
     reqwest::Url::from_file_path(file)
         .map_or_else(|()| format!("file://{}", file.display()), String::from)
-}
-
-/// Removes what servers of processes that are gone have left: those that were killed could not.
-fn sweep() {
-    let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
-    for entry in entries {
-        let name = entry.file_name();
-        let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(FOLDER)) else { continue };
-        let process = rest.split('-').next().and_then(|id| id.parse::<u32>().ok());
-        if process.is_some_and(|id| !Path::new("/proc").join(id.to_string()).exists()) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
 }
 
 fn shown(path: &Path) -> String {

@@ -9,6 +9,7 @@ mod catalogue;
 mod conversation;
 mod decode;
 mod failures;
+mod fill;
 mod gate;
 mod http;
 mod launch;
@@ -26,11 +27,13 @@ use atomic_event::BackendId;
 use serde_json::Value;
 
 use crate::guard::Guard;
+use crate::login::UnusedSetting;
 use crate::serving::{Held, Lease, until_left};
 use crate::version::Version;
 use crate::words::shorten;
 use crate::{
-    Backend, BackendError, BoxFuture, Conversation, ModelOffer, OpenRequest, Place, ServerState,
+    Backend, BackendError, BoxFuture, Conversation, Inherit, ModelOffer, OpenRequest, Place,
+    ServerState,
 };
 use conversation::Talk;
 use launch::{Den, Setup};
@@ -47,6 +50,16 @@ const OLDEST: Version = Version(1, 18, 33);
 /// The oldest version that works, when this one is older still.
 pub fn needed_instead_of(version: &str) -> Option<String> {
     Version::read(version).filter(|version| *version < OLDEST).map(|_| OLDEST.to_string())
+}
+
+/// Settings about providers in the files of a project, none of which is used.
+pub(crate) fn unused_settings(workspace: &Path) -> Vec<UnusedSetting> {
+    Places::of_environment(&[]).unused(workspace)
+}
+
+/// The reason for which the user's settings cannot be used.
+pub(crate) fn settings_problem(workspace: &Path) -> Option<String> {
+    Places::of_environment(&[]).look(workspace, Inherit::None).problem
 }
 
 /// How to use the program.
@@ -93,6 +106,7 @@ impl OpenCodeBackend {
             providers: Some(found.providers(helpers.iter().chain([&model]))),
             model: Some(found.model.unwrap_or_else(|| model.clone())),
             users: found.users,
+            foreign: found.foreign,
         };
         Talk::start(shared, setup, model, request).await
     }
@@ -106,6 +120,7 @@ impl OpenCodeBackend {
             providers: None,
             model: found.model,
             users: found.users,
+            foreign: found.foreign,
         };
         self.shared.server(&setup, "").await
     }
@@ -139,9 +154,9 @@ fn model_named(name: &str) -> Result<Model, BackendError> {
 }
 
 impl Shared {
-    fn settings(&self, workspace: &Path, inherit: crate::Inherit) -> Result<Found, BackendError> {
+    fn settings(&self, workspace: &Path, inherit: Inherit) -> Result<Found, BackendError> {
         let home = std::env::home_dir();
-        if inherit == crate::Inherit::None
+        if inherit == Inherit::None
             && let Some(code) = code_of_project(workspace, home.as_deref())
         {
             return Err(BackendError::Misconfigured(format!(
@@ -151,7 +166,10 @@ impl Shared {
             )));
         }
         let found = Places::of_environment(&self.config.env).look(workspace, inherit);
-        found.problem.clone().map_or(Ok(found), |problem| Err(BackendError::Misconfigured(problem)))
+        found.problem.clone().map_or(Ok(found), |problem| {
+            let hint = "opencode gets its providers from your settings; correct them";
+            Err(BackendError::Misconfigured(format!("{problem}\n  hint: {hint}")))
+        })
     }
 
     /// A server that does what is wanted; one that runs, or a new one.

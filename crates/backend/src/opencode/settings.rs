@@ -2,14 +2,15 @@
 //! executed here.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use jsonc_parser::ParseOptions;
 use serde_json::{Map, Value, json};
 
+use super::fill::fill;
 use super::wire::Model;
 use crate::Inherit;
+use crate::login::{Environment, UnusedSetting, read_text};
 
 /// Of the user's settings, what a conversation cannot do without.
 const ABOUT_PROVIDERS: [&str; 5] =
@@ -25,8 +26,12 @@ pub(super) struct Places {
     config: PathBuf,
     data: PathBuf,
     state: PathBuf,
-    /// A file the user names in the environment.
-    named: Option<PathBuf>,
+    /// The user's files of settings, in the order in which the program merges them.
+    files: Vec<PathBuf>,
+    /// Variables that are added to our environment.
+    own: Vec<(String, String)>,
+    /// The reason why a place is not known.
+    problem: Option<String>,
 }
 
 /// What was found in settings.
@@ -36,8 +41,11 @@ pub(super) struct Found {
     pub(super) model: Option<Model>,
     /// Whose models may be used.
     pub(super) providers: BTreeSet<String>,
-    /// What of the user's settings is about providers.
+    /// The user's settings about providers, with all references filled in.
     pub(super) users: Map<String, Value>,
+    /// Providers that the project's files mention, where the user has settings that the program
+    /// fetches from a server: what those say is not known here.
+    pub(super) foreign: Option<BTreeSet<String>>,
     /// What is wrong with a file of the user's settings, so that nothing of it is known.
     pub(super) problem: Option<String>,
 }
@@ -45,21 +53,28 @@ pub(super) struct Found {
 impl Places {
     /// As the environment says; `own` is added to ours.
     pub(super) fn of_environment(own: &[(String, String)]) -> Self {
-        let variable = |name: &str| {
-            let given = own.iter().rev().find(|(known, _)| known == name);
-            let given = given.map(|(_, value)| OsString::from(value));
-            given.or_else(|| std::env::var_os(name)).filter(|value| !value.is_empty())
+        let env = Environment(own);
+        let mut problem = None;
+        let mut absolute = |name: &str| {
+            env.path(name).unwrap_or_else(|relative| {
+                problem.get_or_insert(relative);
+                None
+            })
         };
-        let home = PathBuf::from(variable("HOME").unwrap_or_default());
-        let place = |name: &str, usual: &str| {
-            variable(name).map_or_else(|| home.join(usual), PathBuf::from).join("opencode")
+        let mut place = |name: &str, usual: &str| {
+            absolute(name).unwrap_or_else(|| env.home().join(usual)).join("opencode")
         };
-        Self {
-            config: place("XDG_CONFIG_HOME", ".config"),
-            data: place("XDG_DATA_HOME", ".local/share"),
-            state: place("XDG_STATE_HOME", ".local/state"),
-            named: variable("OPENCODE_CONFIG").map(PathBuf::from),
+        let config = place("XDG_CONFIG_HOME", ".config");
+        let data = place("XDG_DATA_HOME", ".local/share");
+        let state = place("XDG_STATE_HOME", ".local/state");
+        let mut files: Vec<PathBuf> =
+            ["config.json", "opencode.json", "opencode.jsonc"].map(|name| config.join(name)).into();
+        files.extend(absolute("OPENCODE_CONFIG"));
+        let folders = [Some(env.home().join(".opencode")), absolute("OPENCODE_CONFIG_DIR")];
+        for folder in folders.into_iter().flatten() {
+            files.extend(["opencode.json", "opencode.jsonc"].map(|name| folder.join(name)));
         }
+        Self { config, data, state, files, own: own.to_vec(), problem }
     }
 
     /// The folder that holds the program's own folder of settings.
@@ -69,28 +84,23 @@ impl Places {
 
     /// What is set for a folder.
     pub(super) fn look(&self, workspace: &Path, inherit: Inherit) -> Found {
-        let names = ["config.json", "opencode.json", "opencode.jsonc"];
-        let files = names.map(|name| self.config.join(name));
-        let mut found = Found::default();
-        for file in files.iter().chain(&self.named) {
-            let settings = parsed(file).unwrap_or_else(|problem| {
-                found.problem.get_or_insert(problem);
-                Map::new()
-            });
-            let settings = absolute(settings, file.parent().unwrap_or(Path::new("/")));
-            found.take(&settings);
-            let about = settings.into_iter().filter(|(key, _)| ABOUT_PROVIDERS.contains(&&**key));
-            for (key, value) in about {
-                merge(found.users.entry(key).or_insert(Value::Null), value);
-            }
+        let mut found = Found { problem: self.problem.clone(), ..Found::default() };
+        if let Err(problem) = self.look_at_users(&mut found) {
+            found.problem.get_or_insert(problem);
         }
-        let logged_in = read(&self.data.join("auth.json"));
+        let logged_in = self.logins();
+        let is_remote =
+            |login: &Value| login.get("type").and_then(Value::as_str) == Some("wellknown");
+        if logged_in.values().any(is_remote) {
+            let mentioned = self.project_files(workspace).into_iter().flat_map(|file| {
+                declared(&read(&file)).map(|(name, _)| name.clone()).collect::<Vec<_>>()
+            });
+            found.foreign = Some(mentioned.collect());
+        }
         found.providers.extend(logged_in.into_iter().map(|(provider, _)| provider));
         if inherit != Inherit::None {
-            for folder in project(workspace).into_iter().rev() {
-                for name in ["opencode.json", "opencode.jsonc", ".opencode/opencode.json"] {
-                    found.take(&read(&folder.join(name)));
-                }
+            for file in self.project_files(workspace) {
+                found.take_model(&read(&file));
             }
         }
         if found.model.is_none() {
@@ -98,17 +108,82 @@ impl Places {
         }
         found
     }
+
+    /// Everything in the user's files, and in the variable that stands for another one.
+    fn look_at_users(&self, found: &mut Found) -> Result<(), String> {
+        let env = Environment(&self.own);
+        for file in &self.files {
+            let Some(text) = read_text(file)? else { continue };
+            let told = |problem: String| format!("{}: {problem}", file.display());
+            let text = fill(&text, file.parent(), &env).map_err(told)?;
+            found.take(parsed_text(&text).map_err(told)?);
+        }
+        if let Some(text) = env.get("OPENCODE_CONFIG_CONTENT") {
+            let told = |problem: String| format!("OPENCODE_CONFIG_CONTENT: {problem}");
+            let text = fill(&text, None, &env).map_err(told)?;
+            found.take(parsed_text(&text).map_err(told)?);
+        }
+        Ok(())
+    }
+
+    /// The providers to which the user is logged in.
+    fn logins(&self) -> Map<String, Value> {
+        match Environment(&self.own).get("OPENCODE_AUTH_CONTENT") {
+            Some(text) => parsed_text(&text).unwrap_or_default(),
+            None => read(&self.data.join("auth.json")),
+        }
+    }
+
+    /// The project's files of settings, the outermost first. A file of the user's is not a
+    /// project's, also where the project is the home folder.
+    fn project_files(&self, workspace: &Path) -> Vec<PathBuf> {
+        let own: Vec<PathBuf> = self.files.iter().filter_map(|it| it.canonicalize().ok()).collect();
+        let names = ["opencode.json", "opencode.jsonc"];
+        let folders = project(workspace).into_iter().rev();
+        let files = folders.flat_map(|folder| {
+            let inside = names.map(|name| folder.join(".opencode").join(name));
+            names.map(|name| folder.join(name)).into_iter().chain(inside)
+        });
+        files.filter(|file| file.canonicalize().is_ok_and(|real| !own.contains(&real))).collect()
+    }
+
+    /// Settings about providers in a project's files, none of which is used.
+    pub(super) fn unused(&self, workspace: &Path) -> Vec<UnusedSetting> {
+        let mut unused = vec![];
+        for file in self.project_files(workspace) {
+            let settings = read(&file);
+            let told = |key: String| UnusedSetting { file: file.clone(), key };
+            unused.extend(declared(&settings).map(|(name, _)| told(format!("provider.{name}"))));
+            let lists = ["enabled_providers", "disabled_providers"];
+            let lists = lists.into_iter().filter(|key| settings.contains_key(*key));
+            unused.extend(lists.map(|key| told(key.to_owned())));
+        }
+        unused
+    }
+}
+
+/// The providers that settings declare.
+fn declared(settings: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
+    settings.get("provider").and_then(Value::as_object).into_iter().flatten()
 }
 
 impl Found {
-    fn take(&mut self, settings: &Map<String, Value>) {
-        let model = settings.get("model").and_then(Value::as_str).and_then(Model::read);
-        self.model = model.or(self.model.take());
-        let declared = settings.get("provider").and_then(Value::as_object).into_iter().flatten();
-        self.providers.extend(declared.map(|(name, _)| name.clone()));
+    /// Takes over a file of the user's.
+    fn take(&mut self, settings: Map<String, Value>) {
+        self.take_model(&settings);
+        self.providers.extend(declared(&settings).map(|(name, _)| name.clone()));
         let named = settings.get("enabled_providers").and_then(Value::as_array);
         let named = named.into_iter().flatten().filter_map(Value::as_str);
         self.providers.extend(named.map(str::to_owned));
+        let about = settings.into_iter().filter(|(key, _)| ABOUT_PROVIDERS.contains(&&**key));
+        for (key, value) in about {
+            merge(self.users.entry(key).or_insert(Value::Null), value);
+        }
+    }
+
+    fn take_model(&mut self, settings: &Map<String, Value>) {
+        let model = settings.get("model").and_then(Value::as_str).and_then(Model::read);
+        self.model = model.or(self.model.take());
     }
 
     /// Whose models a conversation may use: those the user has set up, and those that are asked for.
@@ -175,53 +250,21 @@ fn read(file: &Path) -> Map<String, Value> {
 
 /// The settings in a file that need not be there; the error says why there are none.
 fn parsed(file: &Path) -> Result<Map<String, Value>, String> {
-    let text = match atomic_files::read_text(file, atomic_files::PROMPT_LIMIT) {
-        Ok(text) => text,
-        Err(error) => match atomic_files::refusal(&error) {
-            Some(refused) => return Err(format!("{}: {refused}", file.display())),
-            None => String::new(),
-        },
-    };
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let text = read_text(file)?.unwrap_or_default();
     // The program fills these in before it looks whether it is JSON.
     let is_template = text.contains("{env:") || text.contains("{file:");
+    match parsed_text(&text) {
+        Err(problem) if !is_template => Err(format!("{}: {problem}", file.display())),
+        parsed => Ok(parsed.unwrap_or_default()),
+    }
+}
+
+fn parsed_text(text: &str) -> Result<Map<String, Value>, String> {
     match jsonc_parser::parse_to_serde_value(text, &ParseOptions::default()) {
         Ok(Value::Object(settings)) => Ok(settings),
-        Err(error) if !is_template => {
-            Err(format!("opencode's settings in {} are no JSON: {error}", file.display()))
-        }
-        _ => Ok(Map::new()),
+        Ok(_) => Ok(Map::new()),
+        Err(error) => Err(format!("not valid JSON: {error}")),
     }
-}
-
-/// Settings whose references to files hold in another folder, too.
-fn absolute(settings: Map<String, Value>, folder: &Path) -> Map<String, Value> {
-    fn walk(value: &mut Value, folder: &Path) {
-        match value {
-            Value::String(text) if text.contains("{file:") => *text = resolved(text, folder),
-            Value::Array(values) => values.iter_mut().for_each(|value| walk(value, folder)),
-            Value::Object(fields) => fields.values_mut().for_each(|value| walk(value, folder)),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
-    }
-    let mut value = Value::Object(settings);
-    walk(&mut value, folder);
-    if let Value::Object(settings) = value { settings } else { Map::new() }
-}
-
-fn resolved(text: &str, folder: &Path) -> String {
-    const OPEN: &str = "{file:";
-    let mut pieces = text.split(OPEN);
-    let mut whole = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        whole.push_str(OPEN);
-        if !piece.starts_with(['/', '~']) {
-            whole.push_str(&folder.display().to_string());
-            whole.push('/');
-        }
-        whole.push_str(piece);
-    }
-    whole
 }
 
 fn merge(into: &mut Value, from: Value) {
@@ -232,5 +275,83 @@ fn merge(into: &mut Value, from: Value) {
             }
         }
         (into, from) => *into = from,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use serde_json::{Value, json};
+
+    use super::Places;
+    use crate::Inherit;
+
+    fn write(path: &Path, value: &Value) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, value.to_string()).unwrap();
+    }
+
+    fn places(home: &Path, more: &[(&str, &str)]) -> Places {
+        let home = home.display().to_string();
+        let mut own = vec![("HOME", home.as_str())];
+        for name in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "OPENCODE_CONFIG"] {
+            own.push((name, ""));
+        }
+        own.extend(more);
+        let own = own.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Places::of_environment(&own.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn providers_are_the_users_wherever_they_stand_and_never_a_projects() {
+        let home = tempfile::tempdir().unwrap();
+        let work = home.path().join("work");
+        let declares = |name: &str| json!({ "provider": { name: { "options": {} } } });
+        write(&home.path().join(".config/opencode/opencode.json"), &declares("file"));
+        write(&home.path().join(".opencode/opencode.jsonc"), &declares("home"));
+        write(&home.path().join("named.json"), &declares("named"));
+        write(&home.path().join("folder/opencode.json"), &declares("folder"));
+        let mut project = declares("project");
+        project["model"] = json!("file/small");
+        project["enabled_providers"] = json!(["thief"]);
+        write(&work.join("opencode.json"), &project);
+        let [named, folder] =
+            ["named.json", "folder"].map(|name| home.path().join(name).display().to_string());
+        let content = declares("content").to_string();
+        let variables = [
+            ("OPENCODE_CONFIG", named.as_str()),
+            ("OPENCODE_CONFIG_DIR", &folder),
+            ("OPENCODE_CONFIG_CONTENT", &content),
+            ("OPENCODE_AUTH_CONTENT", r#"{"login": {"type": "api", "key": "k"}}"#),
+        ];
+        let places = places(home.path(), &variables);
+        let found = places.look(&work, Inherit::All);
+        assert_eq!(found.problem, None);
+        let providers: Vec<&str> = found.providers.iter().map(String::as_str).collect();
+        assert_eq!(providers, ["content", "file", "folder", "home", "login", "named"]);
+        assert_eq!(found.model.map(|model| model.name).as_deref(), Some("small"));
+        let unused: Vec<String> = places.unused(&work).into_iter().map(|it| it.key).collect();
+        assert_eq!(unused, ["provider.project", "enabled_providers"]);
+        // In the home folder the same file is the user's.
+        assert_eq!(places.unused(home.path()), []);
+    }
+
+    #[test]
+    fn settings_of_the_user_that_cannot_be_used_are_named() {
+        let home = tempfile::tempdir().unwrap();
+        let problem = |more: &[(&str, &str)]| {
+            places(home.path(), more).look(home.path(), Inherit::None).problem.unwrap_or_default()
+        };
+        assert_eq!(problem(&[]), "");
+        assert!(problem(&[("OPENCODE_CONFIG", "mine.json")]).contains("OPENCODE_CONFIG=mine.json"));
+        let content = [("OPENCODE_CONFIG_CONTENT", "{\"provider\": ")];
+        assert!(problem(&content).contains("OPENCODE_CONFIG_CONTENT: not valid JSON"));
+        let file = home.path().join(".config/opencode/opencode.json");
+        write(&file, &json!({ "provider": { "a": { "options": { "apiKey": "{file:gone}" } } } }));
+        assert!(problem(&[]).contains("/.config/opencode/gone: the file is not there"));
+        fs::write(&file, "{").unwrap();
+        assert!(problem(&[]).contains("opencode.json: not valid JSON"));
     }
 }

@@ -6,6 +6,7 @@ mod copilot;
 mod demo_model;
 mod hostile;
 mod lists;
+mod login;
 mod opencode;
 mod opencode_lists;
 mod program;

@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 
 pub use files::ProjectFiles;
 pub use git::{Repository, commands_in_git};
-pub use programs::program_definitions;
+pub use programs::{is_never_used, program_definitions};
 
 /// Something a project defines.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -45,6 +45,24 @@ const TEXTS: &[&str] = &["agent", "command"];
 /// The beginning of a reference to a file whose content replaces it, in OpenCode's settings.
 const FILE_REFERENCE: &str = "{file:";
 
+/// Keys of settings that say how a provider is reached. A project's are never used, trusted or not;
+/// they count all the same, so that a program is not shown the file before the project is trusted.
+const NEVER_USED: &[&str] = &[
+    "apiKeyHelper",
+    "awsAuthRefresh",
+    "awsCredentialExport",
+    "gcpAuthRefresh",
+    "otelHeadersHelper",
+    "provider",
+    "enabled_providers",
+    "disabled_providers",
+];
+
+/// Whether a definition is not used, also where the project is trusted.
+pub fn is_never_used(definition: &Definition) -> bool {
+    definition.kind == Kind::ProgramSetting && NEVER_USED.contains(&definition.name.as_str())
+}
+
 /// Files with servers, and the key under which they stand.
 const SERVERS: &[(&str, &str, Kind)] = &[
     (".mcp.json", "mcpServers", Kind::McpServer),
@@ -132,6 +150,8 @@ impl Reader<'_> {
         let is_setting = kind == Kind::ProgramSetting;
         let detail = if is_setting { value.to_string() } else { commands(value) };
         let definition = Definition::new(kind, self.relative(file), name, &value.to_string());
+        let is_never_used = is_never_used(&definition);
+        let detail = if is_never_used { "never used".to_owned() } else { detail };
         self.found.push(definition.detailed(detail));
     }
 

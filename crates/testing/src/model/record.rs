@@ -19,6 +19,9 @@ pub struct Received {
     pub path: String,
     /// The headers, by their names in small letters, without those that hold secrets.
     pub headers: BTreeMap<String, String>,
+    /// The values of the headers that hold secrets, for tests that compare them. Nothing prints or
+    /// records them.
+    pub credentials: Vec<String>,
     /// The body; null when there is none, or none that can be read.
     pub body: Arc<Value>,
     /// What it was answered with.

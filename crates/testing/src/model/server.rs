@@ -185,14 +185,17 @@ async fn respond(
             }
         }
     };
-    let kept = head.headers.iter().filter(|(name, _)| !SECRETS.contains(&name.as_str()));
     let text =
         |value: &hyper::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let is_secret = |name: &str| SECRETS.contains(&name);
+    let credentials = head.headers.iter().filter(|(name, _)| is_secret(name.as_str()));
+    let kept = head.headers.iter().filter(|(name, _)| !is_secret(name.as_str()));
     shared.log.add(Received {
         number: 0,
         method: head.method.to_string(),
         path: head.uri.to_string(),
         headers: kept.map(|(name, value)| (name.to_string(), text(value))).collect(),
+        credentials: credentials.map(|(_, value)| text(value)).collect(),
         body,
         chosen,
         at,

@@ -7,8 +7,9 @@ use atomic_event::{BackendId, StepError, Stop};
 use serde_json::Value;
 
 use super::{Decoder, Exit, Heard, ID, Kind, Process, Talk};
-use crate::BackendError;
+use crate::claude::login::settings_file;
 use crate::words::shorten;
+use crate::{BackendError, OpenRequest};
 
 /// How long the program may take until it is ready; many at once on a small machine take long.
 const READY: Duration = Duration::from_secs(120);
@@ -39,6 +40,9 @@ impl Talk {
     async fn launch_once(&mut self) -> Result<Value, BackendError> {
         let starts = Arc::clone(&self.shared.starts);
         let _place = starts.acquire().await;
+        let OpenRequest { workspace, inherit, .. } = &self.launch.request;
+        let settings = settings_file(workspace, *inherit, &self.launch.env)?;
+        self.launch.settings = settings.map(Arc::new);
         let job = self.launch.job(&self.current_id(), self.known != Known::No);
         let started = Process::start(&self.shared.guard, &job);
         self.process =

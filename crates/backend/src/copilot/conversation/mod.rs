@@ -151,7 +151,7 @@ impl Talk {
 
     async fn make_known(&mut self, server: &Server) -> Result<(), BackendError> {
         let request = &self.talker.request;
-        let about = self.shared.about(&self.session, request, self.model.as_deref());
+        let about = self.shared.about(&self.session, request, self.model.as_deref())?;
         let resumed = if self.is_kept {
             Some(server.rpc.call("session.resume", &about, Some(PATIENCE)).await)
         } else {

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use atomic_backend::guard::{Finished, Guard, Job};
+use atomic_backend::login::users_file;
 use atomic_backend::{claude, copilot, opencode};
 use atomic_registry::{AGENT_PROGRAMS, AgentProgram};
 use tokio::task::JoinSet;
 
 use super::{Known, Remark, Severity};
 use crate::failure::Failure;
+use crate::login;
 use crate::programs::{Located, SearchPath};
 
 pub(super) const GIT: &str = "git";
@@ -154,7 +156,11 @@ pub(super) fn look(known: &Known) -> Vec<Remark> {
         if let Some(last) = about.last_mut() {
             judge(last, agent, probe);
         }
+        let is_installed = probe.located.path.is_some();
         remarks.extend(about);
+        if is_installed {
+            remarks.extend(login_remarks(agent, &known.catalog.project));
+        }
     }
     remarks.extend(known.search_path.relative.iter().map(|entry| {
         let entry = if entry.as_os_str().is_empty() { Path::new(".") } else { entry };
@@ -165,6 +171,22 @@ pub(super) fn look(known: &Known) -> Vec<Remark> {
         Remark::new(Severity::Warning, text, "write whole paths in PATH")
     }));
     remarks
+}
+
+/// The user's files that cannot be used, and the project's settings that are not.
+fn login_remarks(agent: &AgentProgram, project: &Path) -> Vec<Remark> {
+    let name = agent.name;
+    let problem = atomic_backend::login::problem(name, project).map(|problem| {
+        let problem = problem.lines().next().unwrap_or_default().to_owned();
+        let remedy = format!("correct it: {name} gets its provider from there");
+        Remark::new(Severity::Problem, format!("{name}: {problem}"), remedy)
+    });
+    let unused = login::lines(name, project).into_iter().map(|line| {
+        let own = users_file(name).unwrap_or("your own settings");
+        let remedy = format!("if the setting is yours, move it to {own}");
+        Remark::new(Severity::Note, line.replace('\n', "\\n"), remedy)
+    });
+    problem.into_iter().chain(unused).collect()
 }
 
 /// Adds to what is said about an agent program whether it can be used.

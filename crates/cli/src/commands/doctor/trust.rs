@@ -1,6 +1,6 @@
 //! Whether what the project defines is used, and what that is.
 
-use atomic_registry::project::Definition;
+use atomic_registry::project::{Definition, is_never_used};
 
 use super::{Known, Remark, Severity};
 use crate::trust::Standing;
@@ -38,7 +38,10 @@ pub(super) fn look(known: &Known) -> Vec<Remark> {
 
 fn remark(definition: &Definition, used: &str) -> Remark {
     let heading = definition.kind.heading();
-    let text = format!("{heading}: {definition}, {used}");
+    let text = match is_never_used(definition) {
+        true => format!("{heading}: {definition}"),
+        false => format!("{heading}: {definition}, {used}"),
+    };
     // A name in a file of the project must not look like another remark.
     let text = text.replace('\n', "\\n");
     Remark::new(Severity::Note, text, "")

@@ -13,8 +13,15 @@ use super::program::Program::OpenCode;
 #[test]
 fn models_are_listed_as_they_are_chosen() {
     let stand = Stand::of(&[OpenCode], Script::new());
-    let listed = stand.run(&["models", "--backend", "opencode"]);
-    assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""), "{listed:?}");
+    // A provider of the project is not listed, also where the project is trusted.
+    let theirs = json!({ "npm": "@ai-sdk/anthropic", "options": { "apiKey": "k" },
+                         "models": { "plain-1": {} } });
+    let project = json!({ "provider": { "theirs": theirs }, "enabled_providers": ["theirs"] });
+    fs::write(stand.env.work().join("opencode.json"), project.to_string()).unwrap();
+    let listed = stand.run(&["models", "--backend", "opencode", "--trust"]);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    assert!(!listed.stdout.contains("theirs/"), "{listed:?}");
+    assert!(listed.stderr.contains("opencode.json: enabled_providers, provider.theirs not used"));
     for name in OpenCodeHome::MODELS {
         let there = |line: &str| line.starts_with(&format!("scripted/{name} "));
         assert!(listed.stdout.lines().any(there), "{name}: {}", listed.stdout);

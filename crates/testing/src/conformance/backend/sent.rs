@@ -122,6 +122,7 @@ mod tests {
             method: "POST".to_owned(),
             path: "/".to_owned(),
             headers: BTreeMap::new(),
+            credentials: vec![],
             body: Arc::new(body),
             chosen: Chosen::Unmatched,
             at: Instant::now(),
