@@ -255,6 +255,38 @@ mod tests {
         assert_eq!(refusal(&elsewhere), Some(Refusal::Outside));
     }
 
+    /// A link that changes all the time between a file inside and one outside.
+    #[test]
+    fn a_link_that_is_swapped_while_it_is_read_shows_nothing_outside() {
+        let tree = Tree::new();
+        fs::create_dir(tree.path("a")).unwrap();
+        fs::write(tree.path("a/secret"), "text").unwrap();
+        let outside = tree.around.path().to_owned();
+        symlink("a", tree.path("swapped")).unwrap();
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        let ordering = std::sync::atomic::Ordering::Relaxed;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(ordering) {
+                    for target in [&outside, &tree.path("a")] {
+                        symlink(target, tree.path("next")).unwrap();
+                        fs::rename(tree.path("next"), tree.path("swapped")).unwrap();
+                    }
+                }
+            });
+            let (mut texts, mut folders) = (vec![], 0);
+            for _ in 0..3_000 {
+                texts.extend(tree.read("swapped/secret"));
+                let folder = tree.root.create_folder(Path::new("swapped/new"), 0o700);
+                folders += usize::from(folder.is_ok());
+            }
+            is_over.store(true, ordering);
+            assert!(!texts.is_empty() && texts.iter().all(|text| text == "text"));
+            assert_eq!(folders, 0, "folders were reached through a link");
+        });
+        assert!(!outside.join("new").exists());
+    }
+
     #[test]
     fn only_regular_files_are_read_and_not_without_end() {
         let tree = Tree::new();
@@ -343,7 +375,7 @@ mod tests {
         assert!(tree.path("sub/link").is_symlink());
         let mode = fs::metadata(tree.path("file")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o640);
-        for name in ["out", "dangling"] {
+        for name in ["out", "dangling", "sub"] {
             tree.root.replace(Path::new(name), b"new", keep).unwrap_err();
         }
         assert_eq!(fs::read(tree.around.path().join("secret")).unwrap(), b"secret");

@@ -214,7 +214,17 @@ pub fn commands_in_git(repository: &Repository) -> Vec<Definition> {
             }
         }
     }
-    for entry in fs::read_dir(common.join("hooks")).into_iter().flatten().flatten() {
+    let hooks = common.join("hooks");
+    let inside = files.as_ref().filter(|_| hooks.starts_with(&repository.root));
+    if inside.is_some_and(|files| files::leads_out(files, &hooks)) {
+        let target = fs::read_link(&hooks).unwrap_or_default().display().to_string();
+        let place = place_of(&hooks, repository);
+        let link = Definition::new(DefinitionKind::Git, place, "hooks", &target);
+        found.push(link.detailed(format!("link out of the repository, to {target}")));
+        found.sort();
+        return found;
+    }
+    for entry in fs::read_dir(hooks).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         if !name.ends_with(".sample") {
             let target = || fs::read_link(entry.path()).unwrap_or_default().display().to_string();
