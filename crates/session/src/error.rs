@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use atomic_files::{FileKind, Refusal};
+
 /// Why a session could not be created, read or written, sorted by what the caller can do.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
@@ -95,12 +97,12 @@ pub enum SessionError {
         reason: String,
     },
     /// Something in the session's folder is not what Atomic made there.
-    #[error("{path}: {problem}\n  hint: move it away, then run the command again")]
+    #[error("{path}: {problem}\n  hint: {}", remedy(path, *problem))]
     Strange {
         /// The file or folder.
         path: PathBuf,
         /// What it is.
-        problem: atomic_files::Refusal,
+        problem: Refusal,
     },
     /// The system refused something else.
     #[error("could not {action} {path}: {source}")]
@@ -112,6 +114,22 @@ pub enum SessionError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+/// What to do about something strange in a session's folder without losing anything.
+fn remedy(path: &Path, problem: Refusal) -> String {
+    let path = path.display();
+    match problem {
+        Refusal::HardLinks => {
+            format!("give it one name: cp -p '{path}' '{path}.own' && mv '{path}.own' '{path}'")
+        }
+        Refusal::Link | Refusal::Outside | Refusal::NotRegular(FileKind::Link) => {
+            "replace the link by a copy of what it leads to, then run the command again".to_owned()
+        }
+        Refusal::NotRegular(_) | Refusal::NotFolder(_) | Refusal::TooLarge { .. } => {
+            "move it away, then run the command again".to_owned()
+        }
+    }
 }
 
 impl SessionError {

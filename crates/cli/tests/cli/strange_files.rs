@@ -339,6 +339,47 @@ fn what_atomic_writes_for_the_user_stays_in_the_project() {
     }
 }
 
+/// The root is that of the repository, also in a subfolder and in a linked worktree.
+#[test]
+fn links_in_a_subfolder_and_in_a_worktree_stay_in_their_repository() {
+    let project = Project::new();
+    let script = "set -e; git init -q; git -c user.name=t -c user.email=t@e commit -q --allow-empty \
+                  -m one; git worktree add -q ../tree -b side; mkdir -p shared sub/.claude/skills";
+    let git = Command::new("sh").args(["-c", script]).current_dir(project.env.work()).status();
+    assert!(git.unwrap().success());
+    let skill = "---\nname: near\ndescription: A near skill\n---\nDo it\n";
+    project.write("shared/near/SKILL.md", skill);
+    let tree = project.env.outside("tree");
+    let listed = |folder: &Path, args: &[&str]| {
+        let mut command = project.env.atomic(args);
+        command.current_dir(folder);
+        Running::start(command).end()
+    };
+    let sub = project.env.work().join("sub");
+    link(Path::new("../../../shared/near"), &sub.join(".claude/skills/near"));
+    assert!(listed(&sub, &["list", "skills"]).stdout.contains("A near skill"));
+    // The main working tree is outside of a linked one.
+    link(&project.env.work().join("shared/near"), &tree.join(".claude/skills/near"));
+    assert!(!listed(&tree, &["list", "skills"]).stdout.contains("A near skill"));
+    for folder in [&sub, &tree] {
+        fs::write(folder.join("flow.json"), nothing().to_string()).unwrap();
+        let ran = listed(
+            folder,
+            &[
+                "run",
+                "flow.json",
+                "Do it",
+                "--backend",
+                "script",
+                "--script",
+                project.env.outside("script.toml").to_str().unwrap(),
+            ],
+        );
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(folder.join(".atomic/sessions").is_dir());
+    }
+}
+
 /// A `.git` file can name any folder; one that is not git's is not shown.
 #[test]
 fn a_git_file_that_names_another_folder_shows_nothing_of_it() {

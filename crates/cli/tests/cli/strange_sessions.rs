@@ -121,6 +121,12 @@ fn a_session_with_something_strange_in_it_is_refused_and_kept() {
             assert!(gone.unwrap().success());
         }
     }
+    // The hint about a hard link can be pasted.
+    let journal = session.join("journal.jsonl");
+    fs::hard_link(&journal, &saved).unwrap();
+    let refused = project.resume(&[]);
+    let hint = refused.stderr.split("give it one name: ").nth(1).unwrap().to_owned();
+    assert!(std::process::Command::new("sh").args(["-c", &hint]).status().unwrap().success());
     assert_eq!(project.env.run(["answer", "last", "yes"]).code, Some(0));
     assert_eq!(project.resume(&[]).code, Some(0));
     assert_eq!(project.read("went.txt"), "on\n");
