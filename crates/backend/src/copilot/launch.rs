@@ -131,9 +131,11 @@ pub(super) fn session(
 /// The MCP servers of a project. The program's server does not look for them itself.
 fn servers(workspace: &Path) -> Map<String, Value> {
     let mut servers = Map::new();
-    let root = Root::open(workspace).ok();
+    // Links may lead to other folders of the repository.
+    let repository = workspace.ancestors().find(|folder| folder.join(".git").exists());
+    let root = Root::open(repository.unwrap_or(workspace)).ok();
     for file in [".mcp.json", ".github/mcp.json"] {
-        let read = |root: &Root| root.read_text(Path::new(file), PROJECT_LIMIT).ok();
+        let read = |root: &Root| root.read_text(&workspace.join(file), PROJECT_LIMIT).ok();
         let text = root.as_ref().and_then(read).unwrap_or_default();
         let told: Value = serde_json::from_str(&text).unwrap_or_default();
         let declared = told.get("mcpServers").and_then(Value::as_object).into_iter().flatten();
