@@ -14,7 +14,7 @@ export default defineWorkflow({
   await ctx.sleep(10, { key: "quiet-hour" });
   const before = await ctx.shell("git rev-parse HEAD", { check: true });
   await ctx.workflow("ralph", spec, { key: "build" });
-  const log = await ctx.shell(`git log --oneline ${before.stdout.trim()}..HEAD`);
+  const log = await ctx.shell("git log --oneline {before}..HEAD", { values: { before: before.stdout.trim() } });
   const summary = await ctx.agent("worker", `Sum up last night for the team, in three lines:\n${log.stdout}`);
   await ctx.writeFile("NIGHTLY.md", `${summary}\n`);
   return summary;

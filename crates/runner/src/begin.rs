@@ -9,8 +9,8 @@ use atomic_event::{
 };
 use atomic_graph::{FunctionId, Start, State};
 use atomic_workflow::{
-    Action, AgentAction, ContextAction, ContextMonitor, Entry, Function, TaskFile, Text, WorkCall,
-    WorkFn, render, render_shell,
+    Action, AgentAction, ContextAction, ContextMonitor, Entry, Function, ShellCommand, TaskFile,
+    Text, WorkCall, WorkFn, render, render_shell,
 };
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -110,10 +110,13 @@ impl Run {
             Action::Entry(entry) => by_agent(self.entry_job(step, *how, &entry)?),
             Action::Shell(shell) => {
                 let command = match &shell.command {
-                    Text::Template(template) => render_shell(template, &view),
-                    other @ (Text::Verbatim(_) | Text::Call(_)) => self.text(step, &view, other)?,
+                    Text::Template(template) => render_shell(template, &view)
+                        .map_err(|error| StepError::new("template", error.to_string()))?,
+                    other @ (Text::Verbatim(_) | Text::Call(_)) => {
+                        ShellCommand::verbatim(self.text(step, &view, other)?)
+                    }
                 };
-                by_us(Job::Shell { command })
+                by_us(Job::Shell(command))
             }
             Action::Gates(gates) => {
                 // As it is now: since this item began, another one may have turned a check green.

@@ -27,6 +27,7 @@ mod reader;
 mod session;
 mod snapshot;
 mod tasks;
+mod values;
 
 pub use disk::{AppendFile, Disk, Layout, Lock, LockError, MemoryDisk, RealDisk};
 pub use error::SessionError;
@@ -37,3 +38,4 @@ pub use index::{FindError, Index, IndexEntry, Listing};
 pub use reader::Facts;
 pub use session::{Opened, Session, Torn};
 pub use tasks::{Kept, TaskRow, TaskStatus};
+pub use values::ValueFiles;

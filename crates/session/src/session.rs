@@ -15,7 +15,7 @@ use crate::progress::{PROGRESS, Progress};
 use crate::reader::{Facts, JOURNAL, Lines, Next, look};
 use crate::snapshot::{self, Snapshot, Snapshots};
 use crate::tasks::{HASHES, TASKS, Tasks};
-use crate::{Disk, Layout, Lock, LockError, SessionError, blob, inbox};
+use crate::{Disk, Layout, Lock, LockError, SessionError, blob, inbox, values};
 
 const LOCK: &str = "lock";
 const RESEARCH: &str = "research";
@@ -320,7 +320,8 @@ fn create_dir(disk: &dyn Disk, path: &Path) -> Result<(), SessionError> {
 
 /// Clears away what a crash in the middle of a replace left. Not in the inbox: others write there.
 fn remove_temporary_files(disk: &dyn Disk, dir: &Path) {
-    for folder in [dir.to_owned(), dir.join(snapshot::CHECKPOINTS), dir.join(blob::BLOBS)] {
+    let inside = [snapshot::CHECKPOINTS, blob::BLOBS, values::VALUES].map(|name| dir.join(name));
+    for folder in inside.into_iter().chain([dir.to_owned()]) {
         for name in disk.list(&folder).unwrap_or_default() {
             if name.starts_with('.') && name.ends_with(TEMPORARY) {
                 // It is in nobody's way.

@@ -191,7 +191,7 @@ declare module "atomic/types" {
   }
   /** What a node's function can ask for. Every request is told of in the session. */
   export interface HostRequests {
-    /** Runs a command in a shell, in the project. A status other than 0 is an error only with `check`. */
+    /** Runs a command in a shell, in the project. A status other than 0 is an error only with `check`. Texts of agents and users belong in `values`, never in the command itself. */
     shell(command: string, options?: ShellOptions): Promise<ShellResult>;
     /** The text of a regular file inside the project. */
     readFile(path: string): Promise<string>;
@@ -208,6 +208,8 @@ declare module "atomic/types" {
   export interface ShellOptions {
     cwd?: string;
     env?: Record<string, string>;
+    /** Fills `{key}` in the command, so that the shell never parses a value: `shell("grep -- {word} src", { values: { word } })`. `{file:key}` is the path of a file with the value. */
+    values?: Record<string, unknown>;
     timeoutMs?: number;
     timeout?: number;
     stdin?: string;

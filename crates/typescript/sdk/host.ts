@@ -45,7 +45,8 @@ export function duration(name: string, ms: unknown): number {
 export function requests(send: Send, more: string[] = []) {
   return {
     async shell(command: unknown, given?: unknown) {
-      const { signal, ...rest } = within("shell", given, ["cwd", "env", "timeout", "timeoutMs", "stdin", "check", "signal", ...more]);
+      const { signal, ...rest } = within("shell", given, ["cwd", "env", "values", "timeout", "timeoutMs", "stdin", "check", "signal", ...more]);
+      if (rest.values !== undefined && (typeof rest.values !== "object" || rest.values === null || Array.isArray(rest.values))) throw misuse(`shell(…): "values" must be an object, but it is ${natives.show(rest.values)}`);
       if (rest.check !== undefined && typeof rest.check !== "boolean") throw misuse(`shell(…): "check" must be true or false, but it is ${natives.show(rest.check)}`);
       try {
         return await send("shell", { command: text("shell", "the command", command), ...limits("shell", rest) }, signal);

@@ -16,6 +16,7 @@ pub mod descriptor;
 mod function;
 mod host;
 mod json;
+mod shell;
 mod template;
 mod typed;
 pub mod typescript;
@@ -45,7 +46,8 @@ pub use function::{
 };
 pub use host::{Host, HostFuture, LogLevel};
 pub use json::find_json;
-pub use template::{render, render_shell};
+pub use shell::{Refusal, ShellCommand, ShellTemplateError, render_shell};
+pub use template::render;
 pub use typed::{
     Field, Json, KeyOf, ListKeyOf, Outcome, Reduce, Reducer, StateKeys, TypedKey, Update, View,
 };

@@ -6,16 +6,6 @@ use serde_json::Value;
 /// Fills `{key}`, `{item.id}`, `{outputs.node}`. What is not there stays as it is written, so a
 /// brace in a prompt is no error.
 pub fn render(template: &str, state: &State) -> String {
-    fill(template, state, |value| value)
-}
-
-/// The same for a shell: each value becomes one word, whatever is in it, so that nobody's text is
-/// taken for a command. It must not stand inside quotes.
-pub fn render_shell(template: &str, state: &State) -> String {
-    fill(template, state, |value| format!("'{}'", value.replace('\'', "'\\''")))
-}
-
-fn fill(template: &str, state: &State, write: impl Fn(String) -> String) -> String {
     let mut text = String::with_capacity(template.len());
     let mut rest = template;
     while let Some(open) = rest.find('{') {
@@ -25,7 +15,7 @@ fn fill(template: &str, state: &State, write: impl Fn(String) -> String) -> Stri
             rest.find('}').and_then(|close| Some((lookup(&rest[1..close], state)?, close)));
         match filled {
             Some((value, close)) => {
-                text.push_str(&write(value));
+                text.push_str(&value);
                 rest = &rest[close + 1..];
             }
             None => {
@@ -45,7 +35,7 @@ pub(crate) fn outputs_in(template: &str) -> impl Iterator<Item = &str> {
     names.filter_map(|name| name.strip_prefix("outputs.")?.split('.').next())
 }
 
-fn lookup(path: &str, state: &State) -> Option<String> {
+pub(crate) fn lookup(path: &str, state: &State) -> Option<String> {
     let mut parts = path.split('.');
     let first = parts.next()?;
     let root = if first == "outputs" { state.output(parts.next()?)? } else { state.get(first)? };
@@ -63,17 +53,7 @@ mod tests {
     use atomic_graph::State;
     use serde_json::json;
 
-    use super::{render, render_shell};
-
-    #[test]
-    fn a_value_in_a_command_is_one_word_whatever_is_in_it() {
-        let values = json!({"a": "x'; rm -rf / #", "n": 3});
-        let state = State::new(serde_json::from_value(values).unwrap());
-        assert_eq!(
-            render_shell("echo {a} {n} ${HOME}", &state),
-            r"echo 'x'\''; rm -rf / #' '3' ${HOME}"
-        );
-    }
+    use super::render;
 
     #[test]
     fn names_are_filled_and_other_braces_are_left_alone() {

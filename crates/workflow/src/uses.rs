@@ -5,6 +5,7 @@ use atomic_graph::check::{Use, UseKind};
 use serde::Deserialize as _;
 use serde_json::Value;
 
+use crate::shell::{Refusal, Used as Template, templates_in};
 use crate::template::outputs_in;
 use crate::{Action, EntryKind, TaskFileOp, Text};
 
@@ -23,7 +24,7 @@ pub fn names_used(action: &Value) -> Vec<Use> {
         }
         Ok(Action::Function { call }) => used.function(&call),
         Ok(Action::Shell(shell)) => {
-            used.text(&shell.command);
+            used.command(&shell.command);
             used.functions([&shell.map]);
         }
         Ok(Action::Entry(entry)) => {
@@ -83,6 +84,20 @@ impl Used {
         }
     }
 
+    /// The text of a shell command, in which not every place takes a template.
+    fn command(&mut self, text: &Text) {
+        let Text::Template(template) = text else { return self.text(text) };
+        for Template { key, refusal } in templates_in(template) {
+            if let Some(node) = key.strip_prefix("outputs.").and_then(|rest| rest.split('.').next())
+            {
+                self.add(UseKind::Output, node);
+            }
+            if let Some(Refusal { place, hint, always }) = refusal {
+                self.add(UseKind::UnsafeTemplate { place, hint, always: *always }, key);
+            }
+        }
+    }
+
     fn template(&mut self, template: &str) {
         outputs_in(template).for_each(|node| self.add(UseKind::Output, node));
     }
@@ -135,7 +150,11 @@ mod tests {
                 json!({"do": "shell", "command": {"template": "echo {outputs.a} {b} {outputs.c.d}"}}),
                 "Output a, Output c",
             ),
-            (json!({"do": "shell", "command": {"verbatim": "echo {outputs.a}"}}), ""),
+            (
+                json!({"do": "shell", "command": {"template": "cat {file:outputs.a.b} ${outputs.c}"}}),
+                "Output a",
+            ),
+            (json!({"do": "shell", "command": {"verbatim": "eval {outputs.a}"}}), ""),
             (
                 json!({"do": "ask", "question": {"question": "{outputs.a}?", "options": []}}),
                 "Output a",

@@ -54,6 +54,7 @@ mod scene;
 mod sessions;
 mod settings;
 mod sharing;
+mod shell_templates;
 mod strange_files;
 mod strange_sessions;
 mod stream;

@@ -147,4 +147,5 @@ codes! {
     KEY_MISSING "ATM533" Error "Nothing sets the key of a number or of a list."
     BAD_VALUE "ATM534" Error "A value cannot be combined by the reducer of its key."
     OUTPUT_HIDDEN "ATM535" Warning "An output is that of another node with the same id."
+    UNSAFE_TEMPLATE "ATM541" Error "A template stands where its value would be run as code."
 }

@@ -65,6 +65,15 @@ pub enum UseKind {
     MayWrite,
     /// A node whose output the action is given.
     Output,
+    /// A template of a command whose value would be run as code; the name is its key.
+    UnsafeTemplate {
+        /// The place, for a sentence: "inside `$(…)`".
+        place: &'static str,
+        /// What to write instead; `{key}` stands for the template.
+        hint: &'static str,
+        /// Whether it counts even when nothing is known to set the key.
+        always: bool,
+    },
 }
 
 /// Says what an action refers to; only the caller can read actions.

@@ -7,7 +7,7 @@ use super::limits::{OUTPUTS, reserved};
 use super::scope::Site;
 use super::{Code, JudgeModel, Known, Place, Problem, Report, Use, UseKind, Uses};
 use crate::graph::INHERIT;
-use crate::{Condition, FunctionId, Kind, Node, OnError, Reducer};
+use crate::{Condition, FunctionId, Kind, Node, OnError, Patch, Reducer};
 
 /// What the actions of a graph refer to, by node.
 pub(super) type Used = BTreeMap<u32, Vec<Use>>;
@@ -34,6 +34,7 @@ pub(super) struct Tables<'k> {
     workflows: Option<Table<'k>>,
     models: Option<JudgeModel>,
     functions: Option<&'k BTreeSet<FunctionId>>,
+    state: Option<&'k Patch>,
 }
 
 /// Names that are looked up in any case.
@@ -55,6 +56,7 @@ impl<'k> Tables<'k> {
             workflows: table(&known.workflows),
             models: known.models,
             functions: known.functions.as_ref(),
+            state: known.state.as_ref(),
         }
     }
 }
@@ -140,13 +142,21 @@ pub fn unknown(used: &Use, known: &Known, place: Place) -> Option<Problem> {
         | UseKind::Function
         | UseKind::Writes
         | UseKind::MayWrite
-        | UseKind::Output => return None,
+        | UseKind::Output
+        | UseKind::UnsafeTemplate { .. } => return None,
     };
     let table = table.as_ref()?;
     let is_there = table.iter().any(|known| known.eq_ignore_ascii_case(&used.name));
     let names = table.iter().map(String::as_str);
     let meant = nearest(&used.name, names.clone());
     (!is_there).then(|| Problem::not_found_but(code, &used.name, meant, names, place))
+}
+
+fn unsafe_template(key: &str, (stands, hint): (&str, &str), place: Place) -> Problem {
+    let message = format!("the template {{{key}}} stands {stands}");
+    let hint = hint.replace("{key}", &format!("{{{key}}}"));
+    let hint = hint.replace("{file:key}", &format!("{{file:{key}}}"));
+    Problem::new(Code::UNSAFE_TEMPLATE, place, message, hint)
 }
 
 struct Look<'a, 'g, 'k> {
@@ -169,11 +179,27 @@ impl Look<'_, '_, '_> {
             UseKind::Writes | UseKind::MayWrite if name == OUTPUTS => {
                 return self.report.add(self.site, reserved(place(), "it changes `outputs`"));
             }
+            UseKind::UnsafeTemplate { place: stands, hint, always } => {
+                if always || self.is_set(name) {
+                    let problem = unsafe_template(name, (stands, hint), place());
+                    self.report.add(self.site, problem);
+                }
+                return;
+            }
             UseKind::Writes | UseKind::MayWrite | UseKind::Output => return,
         };
         if let Some(table) = table.as_ref().filter(|t| !t.lower.contains(&name.to_lowercase())) {
             self.missing(code, name, table.names.iter().map(String::as_str), place());
         }
+    }
+
+    /// Whether a template has a value for certain: an output, the prompt, the item of a list, or a
+    /// key that the state begins with.
+    fn is_set(&self, key: &str) -> bool {
+        let first = key.split('.').next().unwrap_or(key);
+        first == OUTPUTS
+            || matches!(first, "prompt" | "item")
+            || self.tables.state.is_some_and(|state| state.contains_key(first))
     }
 
     fn model(&mut self, name: &str, place: &dyn Fn() -> Place) {

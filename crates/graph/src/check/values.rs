@@ -55,7 +55,8 @@ impl<'a> Changed<'a> {
                     | UseKind::Command
                     | UseKind::Workflow
                     | UseKind::Model
-                    | UseKind::Output => {}
+                    | UseKind::Output
+                    | UseKind::UnsafeTemplate { .. } => {}
                 }
             }
             for (_, node) in site.nodes() {

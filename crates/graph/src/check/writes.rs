@@ -62,7 +62,8 @@ fn by_node<'a>(
                     | UseKind::Workflow
                     | UseKind::Model
                     | UseKind::Function
-                    | UseKind::Output => None,
+                    | UseKind::Output
+                    | UseKind::UnsafeTemplate { .. } => None,
                 });
                 writes.collect()
             }

@@ -42,6 +42,11 @@ pub static VARIABLES: &[Variable] = &[
                   behind",
     },
     Variable {
+        name: "ATOMIC_ARG",
+        audience: Audience::Processes,
+        meaning: "Followed by a number: a value of a template in a shell command",
+    },
+    Variable {
         name: "ATOMIC_GATE",
         audience: Audience::Processes,
         meaning: "The socket at which `opencode` asks `atomic` before it uses a tool",

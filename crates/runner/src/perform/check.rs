@@ -1,6 +1,7 @@
 //! A step in which the project's checks are run.
 
 use atomic_event::{Event, Report, StepError, StepResult, ToolUse};
+use atomic_workflow::ShellCommand;
 use serde_json::{Map, Value, json};
 
 use super::{Outcome, Performer, told_to_stop};
@@ -112,7 +113,8 @@ impl Performer {
 
     /// Runs one check: green, or red with the end of its output.
     async fn run_check(&mut self, command: &str) -> Result<Result<(), String>, Outcome> {
-        let run = self.run_in_shell(command, Some(self.timeout), TAIL).await;
+        let checked = ShellCommand::verbatim(command);
+        let run = self.run_in_shell(&checked, Some(self.timeout), TAIL).await;
         let finished = run.map_err(|error| {
             let message = format!("the check `{command}` could not be started: {error}");
             Outcome::Failed(StepError::new("check", message))

@@ -18,7 +18,7 @@ use atomic_event::{
     StepResult,
 };
 use atomic_graph::Effect;
-use atomic_workflow::{Action, AgentAction, ParseFn, TaskFile};
+use atomic_workflow::{Action, AgentAction, ParseFn, ShellCommand, TaskFile};
 use serde_json::Value;
 use tokio::sync::{OwnedRwLockReadGuard, RwLock, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -48,7 +48,7 @@ pub(crate) enum Job {
     /// Run the checks.
     Gates { baseline: bool, red: Option<Arc<Value>> },
     /// Run a command.
-    Shell { command: String },
+    Shell(ShellCommand),
     /// Let the backend summarise a conversation.
     Compact { conversation: ConversationId },
     /// Read or write a file of tasks; `selected` is what the workflow's own selector picked.
@@ -215,6 +215,7 @@ impl Run {
                 workspace: self.created.workspace.clone(),
                 marker: format!("{}/{}/{attempt}", self.created.session, step.as_str()),
                 env_allow: self.settings.env_allow.clone(),
+                values: self.session.value_files(),
             },
             model,
             checks: Checks::of(&self.settings),
@@ -284,7 +285,7 @@ impl Performer {
         match job {
             Job::Agent(job) => self.turn(*job).await,
             Job::Gates { baseline, red } => self.check(baseline, red.as_deref()).await,
-            Job::Shell { command } => self.shell(&command).await,
+            Job::Shell(command) => self.shell(command).await,
             Job::Compact { conversation } => self.compact(conversation).await,
             Job::TaskFile { file, current, selected, iteration } => {
                 self.task_file(&file, current.as_ref(), (selected.as_ref(), iteration))

@@ -8,6 +8,9 @@ use std::time::Duration;
 use atomic_backend::guard::{Guard, Job, Kept};
 use atomic_event::ToolUse;
 use atomic_files::{FileKind, Permissions, Root, Staged, refusal};
+use atomic_graph::State;
+use atomic_session::ValueFiles;
+use atomic_workflow::{ShellCommand, render_shell};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -36,6 +39,8 @@ pub(super) struct Reach {
     pub(super) marker: String,
     /// Further variables that may be read.
     pub(super) env_allow: Vec<String>,
+    /// Where values are written that a command reads from a file.
+    pub(super) values: ValueFiles,
 }
 
 /// What came of a request, and what to tell of it.
@@ -65,6 +70,8 @@ struct ShellArgs {
     cwd: Option<String>,
     #[serde(default)]
     env: std::collections::BTreeMap<String, String>,
+    /// Values for the templates of the command; without it braces are only braces.
+    values: Option<serde_json::Map<String, Value>>,
     timeout_ms: Option<u64>,
     stdin: Option<String>,
     /// Whether a status other than 0 is an error.
@@ -240,10 +247,20 @@ impl Reach {
             Some(cwd) => self.inside(cwd)?,
             None => self.workspace.clone(),
         };
+        let command = match args.values {
+            Some(values) => {
+                let values = values.into_iter().map(|(key, value)| (key.into(), value));
+                render_shell(&args.command, &State::new(values.collect()))
+                    .map_err(|error| Refusal { code: "template", message: error.to_string() })?
+            }
+            None => ShellCommand::verbatim(&args.command),
+        };
+        let mut env: Vec<(String, String)> = args.env.into_iter().collect();
+        env.extend(self.variables(&command)?);
         let job = Job {
-            argv: vec!["sh".to_owned(), "-c".to_owned(), args.command.clone()],
+            argv: vec!["sh".to_owned(), "-c".to_owned(), command.text],
             cwd,
-            env: args.env.into_iter().collect(),
+            env,
             marker: self.marker.clone(),
             stdin: false,
         };
@@ -272,6 +289,24 @@ impl Reach {
             return Err(Refusal { code: "shell", message });
         }
         Ok(json!({ "code": code, "stdout": stdout, "stderr": stderr }))
+    }
+
+    /// The variables with the values of a command. Values that it reads from files are written.
+    pub(super) fn variables(
+        &self,
+        command: &ShellCommand,
+    ) -> Result<Vec<(String, String)>, String> {
+        let mut variables = command.env.clone();
+        for (name, value) in &command.files {
+            let path = self.values.write(&format!("{}/{name}", self.marker), value);
+            let path = path.map_err(|error| error.to_string())?;
+            let path = path.into_os_string().into_string();
+            let path = path.map_err(|path| {
+                format!("the path of the session is not UTF-8: {}", path.display())
+            })?;
+            variables.push((name.clone(), path));
+        }
+        Ok(variables)
     }
 
     /// The place of a path in the project, which does not lead nowhere.

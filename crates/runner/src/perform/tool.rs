@@ -7,7 +7,7 @@ use atomic_backend::guard::{Finished, Job};
 use atomic_backend::{BackendError, OpenRequest};
 use atomic_event::{ConversationId, Event, Report, StepError, StepResult, ToolUse};
 use atomic_graph::code;
-use atomic_workflow::{TaskFile, TaskFileOp};
+use atomic_workflow::{ShellCommand, TaskFile, TaskFileOp};
 use serde_json::{Value, json};
 
 use super::{Order, Outcome, Performer, told_to_stop};
@@ -22,13 +22,14 @@ impl Performer {
     /// to stop; keeps the last `keep` bytes of what it prints.
     pub(super) async fn run_in_shell(
         &self,
-        command: &str,
+        command: &ShellCommand,
         limit: Option<Duration>,
         keep: usize,
     ) -> io::Result<Finished> {
         let job = Job {
-            argv: vec!["sh".to_owned(), "-c".to_owned(), command.to_owned()],
+            argv: vec!["sh".to_owned(), "-c".to_owned(), command.text.clone()],
             cwd: self.reach.workspace.clone(),
+            env: self.reach.variables(command).map_err(io::Error::other)?,
             marker: self.reach.marker.clone(),
             ..Job::default()
         };
@@ -40,18 +41,26 @@ impl Performer {
     }
 
     /// Runs a command; what it prints is the step's output.
-    pub(super) async fn shell(&mut self, command: &str) -> Outcome {
+    pub(super) async fn shell(&mut self, command: ShellCommand) -> Outcome {
         if let Err(outcome) = self.share_the_tree().await {
             return outcome;
         }
         // A command is no turn: only its own limit stops it.
-        let run = self.run_in_shell(command, self.own_timeout, OUTPUT).await;
+        let run = self.run_in_shell(&command, self.own_timeout, OUTPUT).await;
         self.share = None;
+        // Values stay out of messages and records: the command is shown as it was written.
+        let command = short(&command.written);
         let finished = match run {
             Ok(finished) => finished,
             Err(error) => {
-                let command = short(command);
-                let message = format!("the command `{command}` could not be started: {error}");
+                let why = if error.kind() == io::ErrorKind::ArgumentListTooLong {
+                    "the command and its environment are too long for the system; write \
+                     {file:key} for long values"
+                        .to_owned()
+                } else {
+                    error.to_string()
+                };
+                let message = format!("the command `{command}` could not be started: {why}");
                 return Outcome::Failed(StepError::new("shell", message));
             }
         };
@@ -61,18 +70,18 @@ impl Performer {
             if order != Order::Work {
                 return self.outcome_of(&order);
             }
-            let (command, limit) = (short(command), told(self.own_timeout.unwrap_or_default()));
+            let limit = told(self.own_timeout.unwrap_or_default());
             let message = format!("`{command}` took longer than {limit} and was stopped");
             let error = StepError::new(code::TIMEOUT, message).with_detail(text);
             return Outcome::Failed(error);
         };
         let (step, attempt, ok) = (self.step.clone(), self.attempt, status.success());
-        let tool = ToolUse::new("shell", short(command), ok);
+        let tool = ToolUse::new("shell", command.clone(), ok);
         self.say(Event::StepReported { step, attempt, report: Report::ToolUsed(tool) }).await;
         if ok {
             return Outcome::Finished(StepResult::output(text.trim_end_matches('\n')));
         }
-        let message = format!("`{}` ended with {status}", short(command));
+        let message = format!("`{command}` ended with {status}");
         Outcome::Failed(StepError::new("shell", message).with_detail(text))
     }
 

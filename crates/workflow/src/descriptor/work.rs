@@ -122,6 +122,7 @@ impl<'d> Reader<'d, '_, '_> {
                 call.map_or_else(unreadable, |call| doing(&Action::Function { call }))
             }
             (None, Some(command)) => {
+                self.mark(Some("action"), command.at);
                 let command = self.text(command);
                 let map = self.mapper(fields);
                 doing(&Action::Shell(Shell { command, map }))

@@ -38,10 +38,16 @@ pub(super) fn uses(action: &Value) -> Vec<Use> {
         ("writes", UseKind::Writes),
         ("may_write", UseKind::MayWrite),
         ("output", UseKind::Output),
+        ("unsafe", unsafe_template(true)),
+        ("perhaps_unsafe", unsafe_template(false)),
     ];
     let used =
         kinds.iter().filter_map(|(name, kind)| Some(Use::new(*kind, action.get(name)?.as_str()?)));
     used.collect()
+}
+
+fn unsafe_template(always: bool) -> UseKind {
+    UseKind::UnsafeTemplate { place: "inside `$(…)`", hint: "write value={key} first", always }
 }
 
 fn judge_model(name: &str) -> Result<(), Option<String>> {
@@ -1019,5 +1025,16 @@ fn outputs() -> Vec<Row> {
             then(one(p("a", "a", Strategy::Any)), use_a()),
             vec![],
         ),
+        (
+            "a template in an unsafe place",
+            one(action("use", "unsafe", "plan")),
+            vec!["ATM541 use (action)"],
+        ),
+        (
+            "an output in a program text",
+            one(action("use", "perhaps_unsafe", "outputs.plan")),
+            vec!["ATM541 use (action)"],
+        ),
+        ("braces of a program text", one(action("use", "perhaps_unsafe", "print")), vec![]),
     ]
 }

@@ -1,0 +1,76 @@
+//! Why a template may not stand where it stands, and what to write instead.
+
+use std::fmt;
+
+/// A place in a shell command where a template is refused.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The place, for a sentence: "inside `$(…)`".
+    pub place: &'static str,
+    /// What to write instead.
+    pub hint: &'static str,
+    /// Whether `check` refuses the template even when nothing is known to set its key. Program
+    /// texts such as `awk '{print}'` have braces of their own.
+    pub always: bool,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.place)
+    }
+}
+
+const FIRST: &str = "put the value into a variable at the beginning of the command, \
+                     value={key}; and use \"$value\" here. Braces that are not a template: \
+                     write \\{ or put a space behind the brace";
+
+const fn refusal(place: &'static str, hint: &'static str) -> Refusal {
+    Refusal { place, hint, always: true }
+}
+
+pub(super) static SUBSTITUTION: Refusal = refusal("inside `$(…)`", FIRST);
+pub(super) static BACKTICKS: Refusal = refusal("inside backticks", FIRST);
+pub(super) static PARAMETER: Refusal = refusal("inside `${…}`", FIRST);
+pub(super) static ARITHMETIC: Refusal = refusal(
+    "in an arithmetic expression, which the shell evaluates",
+    "compute with the value in another program, such as `expr`, or compare it with [ … ]",
+);
+pub(super) static HERE_DOCUMENT: Refusal = refusal(
+    "in a here-document",
+    "use a pipe, printf '%s\\n' {key} | command, or a file that Atomic writes: command {file:key}",
+);
+pub(super) static COMMENT: Refusal = refusal("in a comment", "remove the template");
+pub(super) static ANSI_QUOTES: Refusal =
+    refusal("inside `$'…'`, which not every `sh` knows", "use single or double quotes");
+pub(super) static UNCLEAR: Refusal =
+    refusal("behind shell syntax that Atomic does not follow to its end", FIRST);
+pub(super) static PROGRAM: Refusal = refusal(
+    "where the name of a program or script stands",
+    "write the name of the program, and pass the value as an argument",
+);
+pub(super) static EVALUATED: Refusal = refusal(
+    "in an argument that is itself run as a shell command",
+    "call the program directly and pass the value as an argument",
+);
+pub(super) static REMOTE: Refusal = refusal(
+    "in an argument of `ssh`, which the shell on the other machine parses",
+    "send the value as input: printf '%s' {key} | ssh host 'cat > file'",
+);
+pub(super) static SHELL_CODE: Refusal = refusal(
+    "in the program text of a shell (`sh -c`)",
+    "pass the value as an argument behind the program text: sh -c '… \"$1\" …' sh {key}",
+);
+pub(super) static CODE: Refusal = Refusal {
+    place: "in the program text of an interpreter (`python -c`, `awk`, `sed`, …)",
+    hint: "pass the value as an argument behind the program text, or as a variable of the program \
+           (awk -v name={key})",
+    always: false,
+};
+pub(super) static INPUT: Refusal = refusal(
+    "in a command whose output is the program text of a shell or an interpreter",
+    "do not pipe the value into the program; pass it as an argument: sh script.sh {key}",
+);
+pub(super) static NAMES: Refusal = refusal(
+    "where the shell expects the name of a variable",
+    "write the name of the variable; a value is assigned with name={key}",
+);

@@ -1,0 +1,568 @@
+//! The rendered commands are run by the shells of this machine.
+
+use std::process::{Command, Stdio};
+
+use atomic_graph::State;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::scan::templates;
+use super::{ShellCommand, ShellTemplateError, VARIABLE, render_shell, templates_in};
+
+fn state(values: Value) -> State {
+    State::new(serde_json::from_value(values).unwrap())
+}
+
+fn filled(template: &str, text: &str) -> ShellCommand {
+    let state = state(json!({"x": text, "outputs": {}}));
+    render_shell(template, &state).unwrap_or_else(|error| panic!("{template}: {error}"))
+}
+
+/// The shells of this machine that can be `/bin/sh`.
+fn shells() -> impl Iterator<Item = &'static [&'static str]> {
+    let known: [&[&str]; 4] = [&["dash"], &["bash", "--posix"], &["bash"], &["busybox", "sh"]];
+    known.into_iter().filter(|shell| {
+        let mut command = Command::new(shell[0]);
+        command.args(&shell[1..]).args(["-c", ":"]).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    })
+}
+
+fn run(shell: &[&str], text: &str, env: &[(String, String)]) -> (bool, Vec<u8>) {
+    let output = Command::new(shell[0])
+        .args(&shell[1..])
+        .args(["-c", text])
+        .current_dir(std::env::temp_dir())
+        .env_remove("U")
+        .envs(env.iter().cloned())
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .unwrap();
+    (output.status.success(), output.stdout)
+}
+
+/// Commands that print the value, with what they print around it.
+const ACCEPTED: &[(&str, &str, &str)] = &[
+    ("printf %s {x}", "", ""),
+    ("printf %s \"{x}\"", "", ""),
+    ("printf %s '{x}'", "", ""),
+    ("printf %s a{x}b", "a", "b"),
+    ("printf %s \"a {x} b\"", "a ", " b"),
+    ("printf %s 'a {x} b'", "a ", " b"),
+    ("printf %s \"it's {x}\"", "it's ", ""),
+    ("printf %s 'say \"{x}\"'", "say \"", "\""),
+    ("printf %s \\\"{x}\\\"", "\"", "\""),
+    ("printf %s \\\\{x}", "\\", ""),
+    ("printf %s 'a\\{x}'", "a\\", ""),
+    ("printf %s \"a\\\\{x}\"", "a\\", ""),
+    ("printf %s \\'\"{x}\"\\'", "'", "'"),
+    ("printf %s \\\n  {x}", "", ""),
+    ("printf %s --flag={x}", "--flag=", ""),
+    ("printf %s ~{x}", "~", ""),
+    ("printf %s \"$(printf a)\"{x}`printf b`", "a", "b"),
+    ("printf %s \"$(printf '%s' \"a)\")${U-c}\"{x}$((1+2))", "a)c", "3"),
+    ("printf %s \"${U+\\\"}{x}\"", "", ""),
+    ("U=7; printf %s \"$U{x}\"", "7", ""),
+    ("U=7; printf %s $U{x}${U}", "7", "7"),
+    ("v={x}; printf %s \"$v\"", "", ""),
+    ("v=\"{x}\" w='{x}'; printf %s \"$w\"", "", ""),
+    ("export V={x}; printf %s \"$V\"", "", ""),
+    ("V='{x}' env sh -c 'printf %s \"$V\"'", "", ""),
+    ("env V=\"{x}\" sh -c 'printf %s \"$V\"'", "", ""),
+    ("sh -c 'printf %s \"$1\"' sh {x}", "", ""),
+    ("set -- {x} b; printf %s \"$1\"", "", ""),
+    ("f() { printf %s \"$1\"; }; f \"{x}\"", "", ""),
+    ("printf %s {x} | cat", "", ""),
+    ("for i in {x}; do printf %s \"$i\"; done", "", ""),
+    ("case {x} in '') printf %s {x};; *) printf %s \"{x}\";; esac", "", ""),
+    ("if [ -n \"a{x}\" ] && true; then printf %s {x}; fi", "", ""),
+    ("if [ {x} = {x} ]; then printf %s {x}; else printf no; fi", "", ""),
+    ("{ printf %s {x}; }", "", ""),
+    ("(printf %s {x})", "", ""),
+    ("! true || printf %s {x}", "", ""),
+    (": # it's a comment\nprintf %s {x}", "", ""),
+    ("cat <<'EOF' >/dev/null\nit's $(\nEOF\nprintf %s {x}", "", ""),
+    ("cat <<-EOF; printf %s {x}\n\ta`true`\n\tEOF\n", "a\n", ""),
+    ("printf %s { {x} } >/dev/null; printf %s {x} 2>/dev/null", "", ""),
+    ("timeout 60 printf %s {x}", "", ""),
+    ("printf %s {x} | xargs -0 printf %s", "", ""),
+    ("awk 'BEGIN { printf \"%s\", substr(ARGV[1], 2) }' a{x}", "", ""),
+];
+
+/// Texts that a shell would do something with, and any others. No NUL: a variable cannot have it.
+fn text() -> impl Strategy<Value = String> {
+    let signs = proptest::sample::select(vec![
+        "'",
+        "\"",
+        "`",
+        "$",
+        "$(",
+        ")",
+        "${",
+        "}",
+        "{",
+        "{x}",
+        "\\",
+        "\n",
+        " ",
+        "\t",
+        "*",
+        "?",
+        "~",
+        "#",
+        ";",
+        "&",
+        "|",
+        "<",
+        ">",
+        "<<EOF\n",
+        "EOF\n",
+        "!",
+        "=",
+        "-",
+        "--",
+        "a",
+        "$HOME",
+        "$(echo evil)",
+        "`echo evil`",
+        "'; echo evil; '",
+        "\"; echo evil; \"",
+        "é",
+        "\u{81}",
+        "\u{ff}",
+        "漢",
+        "\u{1b}",
+        "%s",
+        "\r",
+        "$ATOMIC_ARG1",
+        "a[$(echo evil)]",
+    ]);
+    prop_oneof![
+        proptest::collection::vec(signs, 0..12).prop_map(|parts| parts.concat()),
+        "[^\\x00]{0,40}",
+        "[a-z'\"$` \\n]{2000}",
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Many commands in one process of each shell.
+    #[test]
+    fn every_accepted_place_gives_back_the_text(texts in proptest::collection::vec(text(), 6)) {
+        let mut script = String::new();
+        let (mut env, mut expected) = (vec![], vec![]);
+        let cases = texts.iter().flat_map(|text| ACCEPTED.iter().map(move |case| (text, case)));
+        for (number, (text, (template, before, after))) in cases.enumerate() {
+            let command = filled(template, text);
+            prop_assert!(command.text != *template, "{template} was not filled");
+            let own = |name: &str| name.replace(VARIABLE, &format!("C{number}_"));
+            script.push_str(&format!("(\n{}\n)\nprintf '\\000'\n", own(&command.text)));
+            env.extend(command.env.iter().map(|(name, value)| (own(name), value.clone())));
+            expected.push((*template, format!("{before}{text}{after}")));
+        }
+        for shell in shells() {
+            let (_, output) = run(shell, &script, &env);
+            let printed: Vec<_> = output.split(|byte| *byte == 0).collect();
+            prop_assert_eq!(printed.len(), expected.len() + 1, "{:?}", shell);
+            for (printed, (template, expected)) in printed.iter().zip(&expected) {
+                let printed = String::from_utf8_lossy(printed);
+                prop_assert_eq!(printed, expected.as_str(), "{:?} {}", shell, template);
+            }
+        }
+    }
+}
+
+#[test]
+fn values_are_passed_in_the_environment() {
+    let command = filled("echo {x} \"{x}\" '{x}' {file:x} ${HOME} {none}", "a");
+    let expected = "echo \"${ATOMIC_ARG1}\" \"${ATOMIC_ARG1}\" ''\"${ATOMIC_ARG1}\"'' \
+                    \"${ATOMIC_ARG2}\" ${HOME} {none}";
+    assert_eq!(command.text, expected);
+    assert_eq!(command.env, [("ATOMIC_ARG1".to_owned(), "a".to_owned())]);
+    assert_eq!(command.files, [("ATOMIC_ARG2".to_owned(), "a".to_owned())]);
+    let command = filled("ATOMIC_ARG1=b; echo {x}", "a");
+    let other = format!("{VARIABLE}_1");
+    assert_eq!(command.text, format!("ATOMIC_ARG1=b; echo \"${{{other}}}\""));
+}
+
+#[test]
+fn braces_that_are_not_templates_stay() {
+    for text in [
+        "echo ${x} \\{x} \"\\{x}\" {} {x,y} {0} { x } ${x:-y} HEAD@\\{x}",
+        "awk '{print $1}' file",
+        "echo $$ ${x} $${x} '${x}' `echo ${x}` # ${x}",
+        "sh -c 'echo ${x}'; cat <<EOF\n${x}\nEOF",
+    ] {
+        let command = filled(text, "value");
+        assert_eq!((command.text.as_str(), command.env.len()), (text, 0));
+        assert_eq!(templates_in(text).len(), 0, "{text}");
+    }
+}
+
+const REFUSED: &[(&str, &[&str])] = &[
+    (
+        "inside `$(…)`",
+        &[
+            "echo $(echo {x})",
+            "echo \"$(echo {x})\"",
+            "echo \"$(echo \"{x}\")\"",
+            "echo $(echo '{x}')",
+            "echo $( (echo {x}) )",
+            "echo $(# it's )\necho {x})",
+            "cat <(echo {x})",
+            "echo $(\\\necho {x})",
+        ],
+    ),
+    ("inside backticks", &["echo `echo {x}`", "echo \"`echo {x}`\"", "echo `echo \\`echo {x}\\``"]),
+    ("inside `${…}`", &["echo ${U:-{x}}", "echo \"${U:-{x}}\"", "echo ${U#'{x}'}"]),
+    (
+        "in an arithmetic",
+        &[
+            "echo $(( {x} + 1 ))",
+            "echo \"$((1+{x}))\"",
+            "(( {x} > 1 ))",
+            "let y={x}",
+            "[[ {x} -eq 1 ]]",
+        ],
+    ),
+    (
+        "in a here-document",
+        &[
+            "cat <<EOF\n{x}\nEOF",
+            "cat <<'EOF'\n{x}\nEOF",
+            "cat <<-\"EOF\"\n\t{x}\n\tEOF",
+            "cat <<A <<B\na\nA\n{x}\nB",
+            "cat <<<{x}",
+            "cat <<< \"{x}\"",
+        ],
+    ),
+    ("in a comment", &["echo # {x}", "# {x}\necho", "echo a;#{x}"]),
+    ("inside `$'…'`", &["echo $'{x}'"]),
+    (
+        "behind shell syntax",
+        &[
+            "echo $'\\'' {x}",
+            "echo $(case a in a) echo;; esac) {x}",
+            "cat <<$A\n{x}\n$A",
+            "echo $\\\n(echo {x})",
+            "echo \"${U:-'}\" {x}",
+            "echo $(cat <<EOF\n)\nEOF\n) {x}",
+            "echo $\"{x}\"",
+            "echo $[{x}]",
+            "cat <\\\n<EOF\n{x}\nEOF",
+            "function f { eval {x}; }",
+            "cat <<EOF $(\n{x}\nEOF\n)",
+        ],
+    ),
+    (
+        "name of a program",
+        &[
+            "{x}",
+            "{x} --flag",
+            "\"{x}\" a",
+            "./{x}.sh",
+            "A=1 {x}",
+            "echo a; {x}",
+            "true && {x}",
+            "echo a | {x}",
+            "( {x} )",
+            "{ {x}; }",
+            "if {x}; then :; fi",
+            "! {x}",
+            "echo\n{x}",
+            ">f {x}",
+            "env {x}",
+            "env A=1 {x}",
+            "sudo -u root {x}",
+            "exec {x}",
+            "command {x}",
+            "xargs {x}",
+            "timeout 5 {x}",
+            "nohup {x} &",
+            "find . -exec {x} \\;",
+            "{x}=1",
+            "sh {x}",
+            "bash -e {x}",
+            "python3 {x}",
+            "python3 -m {x}",
+            "\"A\"={x}",
+            "A[{x}]=1",
+            "case a in {x}) ;; esac",
+            "env -S {x}",
+        ],
+    ),
+    (
+        "itself run as a shell command",
+        &[
+            "eval {x}",
+            "eval \"{x}\"",
+            "eval echo '{x}'",
+            "ev\\\nal {x}",
+            "\\eval {x}",
+            "'eval' {x}",
+            "command eval {x}",
+            "trap '{x}' EXIT",
+            ". {x}",
+            "source ./{x}",
+            "watch {x}",
+            "alias a={x}",
+            "su root -c {x}",
+            "true; eval {x}",
+            "if true; then eval {x}; fi",
+            "A=1 eval {x}",
+            ">f eval {x}",
+        ],
+    ),
+    (
+        "`ssh`",
+        &[
+            "ssh host {x}",
+            "ssh host \"ls '{x}'\"",
+            "ssh {x} ls",
+            "sshpass -p a ssh host {x}",
+            "timeout 5 ssh h {x}",
+        ],
+    ),
+    (
+        "program text of a shell",
+        &[
+            "sh -c '{x}'",
+            "sh -c {x}",
+            "bash -c \"{x}\"",
+            "bash -lc \"a {x}\"",
+            "/bin/sh -ec {x}",
+            "env sh -c {x}",
+            "xargs sh -c '{x}'",
+            "docker exec box sh -c \"{x}\"",
+            "sh -e -c 'a' b; sh -c {x}",
+            "sh -c -o errexit '{x}'",
+            "$SHELL -c {x}",
+            "busybox sh -c {x}",
+            "find . -exec sh -c '{x}' \\;",
+            "bash -eo pipefail -c {x}",
+            "zsh -c {x}",
+            "sudo -u bob sh -c {x}",
+            "sh \\\n-c {x}",
+            "\"sh\" -c {x}",
+            "s''h -c {x}",
+        ],
+    ),
+    (
+        "an interpreter",
+        &[
+            "python3 -c '{x}'",
+            "python3.12 -c \"{x}\"",
+            "perl -ne '{x}' f",
+            "perl -e{x}",
+            "ruby -e \"{x}\"",
+            "node -e {x}",
+            "node --eval={x}",
+            "node --print {x}",
+            "php -r '{x}'",
+            "awk '{x}' f",
+            "awk -v a=1 \"{x}\" f",
+            "sed 's/a/{x}/' f",
+            "sed -n -e 's/{x}/b/p' f",
+            "sed -i.bak {x} f",
+            "docker run img python -c {x}",
+            "psql -c {x}",
+            "mysql -e {x}",
+        ],
+    ),
+    (
+        "whose output is the program text",
+        &[
+            "echo {x} | sh",
+            "printf '%s' \"{x}\" | sudo bash",
+            "echo {x} | tee f | sh -s a",
+            "(echo {x}) | sh",
+            "echo {x} |\n sh",
+            "echo {x} |& sh",
+            "sh <{x}",
+            "<{x} sh",
+            "echo {x} | python3",
+            "echo {x} | python3 -",
+            "echo {x} | xargs -I{} sh -c 'echo {}'",
+            "echo {x} | sh /dev/stdin",
+        ],
+    ),
+    (
+        "name of a variable",
+        &[
+            "read {x}",
+            "unset {x}",
+            "export {x}",
+            "declare -i y={x}",
+            "[ -v {x} ]",
+            "test -v {x}",
+            "printf -v {x} a",
+            "getopts a {x}",
+            "local {x}",
+        ],
+    ),
+];
+
+#[test]
+fn a_template_is_refused_wherever_its_value_would_be_parsed() {
+    let state = state(json!({"x": "value"}));
+    for (place, commands) in REFUSED {
+        for command in *commands {
+            let refused: Vec<_> =
+                templates_in(command).into_iter().map(|used| used.refusal).collect();
+            let [Some(refusal)] = refused.as_slice() else {
+                panic!("{command:?} is not refused: {refused:?}")
+            };
+            assert!(refusal.place.contains(place), "{command:?}: {refusal}");
+            let error = render_shell(command, &state).unwrap_err();
+            assert!(matches!(error, ShellTemplateError::Refused { .. }), "{command:?}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_template_is_accepted_where_its_value_is_only_an_argument() {
+    for command in [
+        "deploy.sh {x}",
+        "sh test.sh {x}",
+        "sh -e ./a.sh {x}",
+        "bash -c 'echo \"$1\"' bash {x}",
+        "python3 a.py {x}",
+        "python3 -m pytest {x}",
+        "python3 -c 'import sys' {x}",
+        "awk '{print}' {x}",
+        "sed -n 's/a/b/p' {x}",
+        "sed -i '' 's/a/b/' {x}",
+        "awk -v name={x} 'BEGIN { print name }'",
+        "perl -pe 's/a/b/' {x}",
+        "git commit -m \"{x}\"",
+        "grep -r sh {x}",
+        "echo eval {x}",
+        "timeout {x} make",
+        "nice -n {x} make",
+        "env A={x} make",
+        "A={x} make {x}",
+        "cat <{x} >{x} 2>>{x}",
+        "echo a >&2 {x}",
+        "find . -name {x} -exec grep -l a '{}' \\;",
+        "[ {x} = a ]",
+        "test -n \"{x}\"",
+        "export A={x} B=\"{x}\"",
+        "for a in {x} b; do echo \"$a\"; done",
+        "case {x} in a) ;; esac",
+        "printf '%s' {x} | ssh host 'cat > f'",
+        "echo {x} | grep a",
+        "echo {x} | sh script.sh",
+        "$TOOL {x}",
+        "curl {x}",
+        "npx eslint {x}",
+        "docker exec box ls {x}",
+        "a=$(git rev-parse HEAD); echo \"$a\" {x}",
+        "mkdir -p out/{x}",
+    ] {
+        for used in templates_in(command) {
+            assert_eq!(used.refusal.filter(|refusal| refusal.always), None, "{command:?}");
+        }
+        filled(command, "value");
+    }
+}
+
+#[test]
+fn values_that_fit_into_no_environment_are_errors_that_name_the_way_out() {
+    let long = "x".repeat(100 * 1024);
+    filled("echo {x}", &long);
+    let error = render_shell("echo {x}", &state(json!({"x": format!("{long}x")}))).unwrap_err();
+    assert!(error.to_string().contains("102401 bytes"), "{error}");
+    assert!(error.to_string().contains("{file:x}"), "{error}");
+    filled("cat {file:x}", &format!("{long}x\0"));
+    let error = render_shell("echo {x}", &state(json!({"x": "a\0b"}))).unwrap_err();
+    assert!(error.to_string().contains("NUL") && error.to_string().contains("{file:x}"), "{error}");
+    let keys: Vec<String> = (0..6).map(|n| format!("k{n}")).collect();
+    let values = keys.iter().map(|key| (key.clone(), json!(long))).collect();
+    let template = keys.iter().map(|key| format!("{{{key}}} ")).collect::<String>();
+    let error =
+        render_shell(&format!("echo {template}"), &state(Value::Object(values))).unwrap_err();
+    assert!(matches!(error, ShellTemplateError::TooLongTogether { .. }), "{error}");
+    assert!(error.to_string().contains("{file:k"), "{error}");
+}
+
+/// Pieces of commands, put together at random: quotes, substitutions and what ends them.
+fn soup() -> impl Strategy<Value = String> {
+    let piece = proptest::sample::select(vec![
+        "{x}",
+        "{x}",
+        "{x}",
+        "'",
+        "'",
+        "\"",
+        "\"",
+        "`",
+        "$(",
+        ")",
+        "${U-",
+        "}",
+        "$((",
+        "))",
+        "\\",
+        "\n",
+        " ",
+        " printf %s ",
+        "; printf %s ",
+        "a",
+        "$U",
+        "$#",
+        "#",
+        " # ",
+        "$'",
+        "\\\n",
+        "<<E\n",
+        "\nE\n",
+        "| cat ",
+        "=",
+        "v=",
+        "\\\"",
+        "{",
+        "$",
+    ]);
+    proptest::collection::vec(piece, 1..14)
+        .prop_map(|parts| format!("printf %s {}", parts.concat()))
+}
+
+/// A word that means nothing in any place, and cannot be part of a name before it.
+const WORD: &str = ".QZ.";
+
+/// The command that an author would write who knows the value.
+fn with_word(template: &str, word: &str) -> String {
+    let mut text = template.to_owned();
+    for found in templates(template).into_iter().rev().filter(|found| found.key == "x") {
+        text.replace_range(found.range, word);
+    }
+    text
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 250, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever a command looks like: where every template is accepted, a value behaves like a
+    /// plain word that the author wrote at its place.
+    #[test]
+    fn a_value_is_never_more_than_the_word_it_stands_for(template in soup(), text in text()) {
+        let used = templates_in(&template);
+        // The number of the process differs.
+        if template.contains("$$") || used.is_empty() || used.iter().any(|used| used.refusal.is_some()) {
+            return Ok(());
+        }
+        for shell in shells().take(2) {
+            let plain = run(shell, &with_word(&template, WORD), &[]);
+            let word = filled(&template, WORD);
+            let (ran, printed) = run(shell, &word.text, &word.env);
+            prop_assert_eq!((ran, &printed), (plain.0, &plain.1), "{:?}: {} {}", shell, template, word.text);
+            let hostile = filled(&template, &text);
+            let (ran, hostile_printed) = run(shell, &hostile.text, &hostile.env);
+            let expected = String::from_utf8_lossy(&printed).replace(WORD, &text);
+            prop_assert_eq!(ran, plain.0, "{:?}: {} {}", shell, template, word.text);
+            prop_assert_eq!(String::from_utf8_lossy(&hostile_printed), expected, "{:?}: {}", shell, template);
+        }
+    }
+}
