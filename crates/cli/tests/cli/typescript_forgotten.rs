@@ -1,6 +1,8 @@
-//! What a workflow in TypeScript has begun and does not wait for is not lost in silence.
+//! What a workflow in TypeScript has begun and does not wait for is not lost in silence, and neither
+//! is a workflow that its file does not export.
 
-use crate::typescript::run;
+use crate::engine::Project;
+use crate::typescript::{atomic, run};
 use crate::typescript_mended::{fails, graph, project, script, succeeds};
 
 #[test]
@@ -78,4 +80,97 @@ fn what_is_told_of_a_file_is_what_has_become_of_it() {
         let is_there = project.env.work().join(&file).exists();
         assert_eq!(fact["report"]["ok"], is_there, "{fact}");
     }
+}
+
+/// Files that use the SDK and export no workflow: the text, the line of the import, what is said.
+const FORGOTTEN: [(&str, u32, &str); 9] = [
+    (
+        "import { agentNode } from \"atomic/workflows\";\nexport const graphconfig = { nodes: [agentNode({ id: \"a\" })] };",
+        1,
+        "(did you mean `graphConfig` by `graphconfig`?)",
+    ),
+    (
+        "// A comment.\nimport { graph } from \"@atomic/workflows\";\nexport const graph_config = graph();",
+        2,
+        "(did you mean `graphConfig` by `graph_config`?)",
+    ),
+    (
+        "import { graph } from \"atomic/workflows/graph\";\nexport const config = graph();",
+        1,
+        "(did you mean `graphConfig` by `config`?)",
+    ),
+    (
+        "import type { GraphConfig } from \"atomic/types\";\nimport { graph } from \"@atomic/graph\";\nconst graphConfig = graph();",
+        2,
+        "write `export` before `const graphConfig`",
+    ),
+    (
+        "import * as sdk from \"atomic/workflows\";\nexport const name = \"f4\";",
+        1,
+        "imports everything",
+    ),
+    ("import { type NodeId, graph } from \"atomic/workflows\";", 1, "imports `graph`"),
+    (
+        "import { shell } from \"atomic/host\";\nexport function run() { return shell(\"true\"); }",
+        1,
+        "imports `shell`",
+    ),
+    ("export const late = () => import(\"atomic/workflows\");", 1, "add `export const graphConfig"),
+    ("export { graph } from \"atomic/workflows\";", 1, "imports values"),
+];
+
+/// Files that run as a chat.
+const CHATS: [&str; 5] = [
+    "export const name = \"c0\";",
+    "import type { GraphConfig } from \"atomic/types\";\nexport const name = \"c1\";\nexport const config: GraphConfig | null = null;",
+    "import { type GraphConfig } from \"atomic/workflows\";\nexport const name = \"c2\";\nexport type Mine = GraphConfig;",
+    "import { GraphConfig } from \"atomic/types\";\nexport const name = \"c3\";\nexport const mine: GraphConfig | null = null;",
+    "import { helper } from \"./lib/helper.ts\";\nexport const name = \"c4\";\nexport const x = helper;",
+];
+
+#[test]
+fn a_file_that_uses_the_sdk_and_exports_no_workflow_is_refused() {
+    let project = Project::scripted("[[turn]]\ndo = [{ say = \"Answered.\" }]\n");
+    let mut args = vec!["check".to_owned(), "--trust".to_owned()];
+    for (number, (text, _, _)) in FORGOTTEN.iter().enumerate() {
+        args.push(format!(".atomic/workflows/f{number}.ts"));
+        project.write(args.last().unwrap(), text);
+    }
+    for (number, text) in CHATS.iter().enumerate() {
+        args.push(format!(".atomic/workflows/c{number}.ts"));
+        project.write(args.last().unwrap(), text);
+    }
+    let helper = "import { graph } from \"atomic/workflows\";\nexport const helper = typeof graph;";
+    project.write(".atomic/workflows/lib/helper.ts", helper);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let checked = atomic(&project, &args);
+    assert_eq!(checked.code, Some(1), "{checked:?}");
+    let parts: Vec<&str> = checked.stdout.split(".atomic/workflows/").collect();
+    for (number, (text, line, said)) in FORGOTTEN.iter().enumerate() {
+        let sign = format!("f{number}.ts:{line}:");
+        let told =
+            parts.iter().find(|part| part.starts_with(&sign) && part.contains("ATM722 error"));
+        let told = told.unwrap_or_else(|| panic!("{text}\n{}", checked.stdout));
+        assert!(told.contains("exports no workflow") && told.contains("help: "), "{told}");
+        assert!(told.contains(said), "{said}\n{told}");
+    }
+    for number in 0..CHATS.len() {
+        let sign = format!("c{number}.ts: ok");
+        assert!(checked.stdout.contains(&sign), "{sign}\n{}", checked.stdout);
+    }
+    for command in [["graph", "f0"].as_slice(), &["graph", ".atomic/workflows/f0.ts"]] {
+        let ended = atomic(&project, &[command, &["--trust"]].concat());
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(ended.stderr.contains("ATM722") || ended.stdout.contains("ATM722"), "{ended:?}");
+    }
+    for name in ["f0", ".atomic/workflows/f4.ts"] {
+        let ended = run(&project, name, &["--trust"]);
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(ended.stderr.contains("ATM722"), "{ended:?}");
+    }
+    assert!(project.sessions().is_empty(), "no chat was started");
+    let doctor = atomic(&project, &["doctor"]);
+    assert!(doctor.stdout.contains("ATM722"), "{doctor:?}");
+    let ended = run(&project, "c1", &["--trust"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
 }

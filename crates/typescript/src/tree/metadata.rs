@@ -9,7 +9,7 @@ use oxc_span::{GetSpan as _, Span};
 use serde_json::Value;
 
 use super::named::{self, Named};
-use super::{constant, deep, exported, literal, parse};
+use super::{constant, deep, exported, forgotten, literal, parse};
 use crate::fault::{Fault, Page, Place};
 
 /// What kind of workflow a file is.
@@ -125,6 +125,11 @@ impl Metadata {
     ];
 }
 
+/// Whether a file says something about itself by this name.
+pub(super) fn is_key(name: &str) -> bool {
+    Metadata::KEYS.contains(&name)
+}
+
 /// So deep are objects spread in each other.
 const DEEPEST_SPREAD: usize = 8;
 
@@ -144,6 +149,10 @@ impl<'p, 'a> Reader<'p, 'a> {
         self.metadata.exports = export_names(self.program);
         let script = find_script(self.program);
         self.metadata.form = self.find_form(script.is_some());
+        if self.metadata.form == Form::Chat {
+            let exports = &self.metadata.exports;
+            self.faults.extend(forgotten::workflow(self.page, self.program, exports));
+        }
         for key in Metadata::KEYS {
             if let Some(value) = exported(self.program, key) {
                 self.take(key, value);

@@ -72,21 +72,29 @@ impl Authored {
         // A link to a file is read as the file.
         let real = path.canonicalize();
         let real = real.as_deref().unwrap_or(path);
-        Ok(Self { link: link(path), ..Self::new(Bundle::read(real, root))? })
+        let bundle = Bundle::read(real, root);
+        Ok(Self { link: link(path), ..Self::new(bundle, |_| true)? })
     }
 
     /// The file of a session, as it was when the session began.
     pub fn kept(source: &Source) -> Result<Self, Vec<Fault>> {
         let mut files = source.imports.clone();
         files.insert(source.path.clone(), source.text.clone());
-        let authored = Self::new(Bundle::from_files(&source.path, &files))?;
+        // A session that has begun as a chat goes on as one.
+        let bundle = Bundle::from_files(&source.path, &files);
+        let authored = Self::new(bundle, |fault| fault.code != FORGOTTEN)?;
         Ok(Self { run_at: source.run_at, link: source.link.clone(), ..authored })
     }
 
-    fn new(bundle: Result<Bundle, Vec<typescript::Fault>>) -> Result<Self, Vec<Fault>> {
+    /// `counts` says which faults of the file itself keep it from being run.
+    fn new(
+        bundle: Result<Bundle, Vec<typescript::Fault>>,
+        counts: impl Fn(&typescript::Fault) -> bool,
+    ) -> Result<Self, Vec<Fault>> {
         let all = |faults: Vec<typescript::Fault>| faults.into_iter().map(fault).collect();
         let bundle = bundle.map_err(all)?;
         let (about, mut faults) = bundle.metadata();
+        faults.retain(counts);
         faults.extend(too_new(&about, &bundle));
         if faults.iter().any(|fault| !fault.is_warning) {
             return Err(all(faults));
@@ -299,11 +307,14 @@ fn placed(trouble: Trouble, bundle: &Bundle, form: Form) -> typescript::Fault {
 }
 
 /// What can be wrong with a file, see `docs/workflows.md`.
-const CODES: [&str; 19] = [
+const CODES: [&str; 20] = [
     "ATM701", "ATM702", "ATM703", "ATM704", "ATM705", "ATM706", "ATM707", "ATM708", "ATM709",
     "ATM710", "ATM711", "ATM712", "ATM713", "ATM714", "ATM715", "ATM716", "ATM717", "ATM718",
-    "ATM719",
+    "ATM719", FORGOTTEN,
 ];
+
+/// A file that uses the SDK and exports no workflow.
+const FORGOTTEN: &str = "ATM722";
 
 /// What is wrong with a file, in the words of documents.
 fn fault(fault: typescript::Fault) -> Fault {
