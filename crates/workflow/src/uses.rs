@@ -1,5 +1,7 @@
 //! What an action refers to, for the checks of a graph.
 
+use std::collections::BTreeSet;
+
 use atomic_graph::FunctionId;
 use atomic_graph::check::{Use, UseKind};
 use serde::Deserialize as _;
@@ -87,7 +89,11 @@ impl Used {
     /// The text of a shell command, in which not every place takes a template.
     fn command(&mut self, text: &Text) {
         let Text::Template(template) = text else { return self.text(text) };
+        let mut seen = BTreeSet::new();
         for Template { key, refusal } in templates_in(template) {
+            if !seen.insert((key, refusal.map(|refusal| refusal.place))) {
+                continue;
+            }
             if let Some(node) = key.strip_prefix("outputs.").and_then(|rest| rest.split('.').next())
             {
                 self.add(UseKind::Output, node);

@@ -10,6 +10,8 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use atomic_graph::State;
 
 pub use refusal::Refusal;
@@ -131,26 +133,26 @@ pub fn render_shell(template: &str, state: &State) -> Result<ShellCommand, Shell
         prefix.push('_');
     }
     let mut command = ShellCommand { written: template.to_owned(), ..ShellCommand::default() };
-    let mut known: Vec<(&str, bool, String)> = vec![];
+    let mut known: BTreeMap<(&str, bool), String> = BTreeMap::new();
     let mut end = 0;
     for Template { range, key, is_file, place } in templates(template) {
         let Some(value) = lookup(key, state) else { continue };
         if let Some(refusal) = refused(place) {
             return Err(ShellTemplateError::Refused { key: key.to_owned(), refusal });
         }
-        let same = known.iter().find(|(name, file, _)| *name == key && *file == is_file);
-        let variable = if let Some((_, _, variable)) = same {
-            variable.clone()
-        } else {
-            let variable = format!("{prefix}{}", known.len() + 1);
-            known.push((key, is_file, variable.clone()));
-            if is_file {
-                command.files.push((variable.clone(), value));
-            } else {
-                fits(key, &value)?;
-                command.env.push((variable.clone(), value));
+        let variable = match known.get(&(key, is_file)) {
+            Some(variable) => variable.clone(),
+            None => {
+                let variable = format!("{prefix}{}", known.len() + 1);
+                known.insert((key, is_file), variable.clone());
+                if is_file {
+                    command.files.push((variable.clone(), value));
+                } else {
+                    fits(key, &value)?;
+                    command.env.push((variable.clone(), value));
+                }
+                variable
             }
-            variable
         };
         command.text.push_str(&template[end..range.start]);
         command.text.push_str(&match place {
@@ -165,8 +167,8 @@ pub fn render_shell(template: &str, state: &State) -> Result<ShellCommand, Shell
     if bytes > LONGEST_TOGETHER {
         let longest = command.env.iter().max_by_key(|(_, value)| value.len());
         let longest = longest.map(|(variable, _)| variable);
-        let key = known.iter().find(|(_, _, variable)| Some(variable) == longest);
-        let key = key.map(|(key, _, _)| (*key).to_owned()).unwrap_or_default();
+        let key = known.iter().find(|(_, variable)| Some(*variable) == longest);
+        let key = key.map(|((key, _), _)| (*key).to_owned()).unwrap_or_default();
         return Err(ShellTemplateError::TooLongTogether { key, bytes });
     }
     Ok(command)

@@ -5,7 +5,15 @@
 //! tables name the programs that workflows use for this. What a script does with its arguments is
 //! the script's own business.
 
-use super::refusal::{ARITHMETIC, CODE, EVALUATED, NAMES, PROGRAM, REMOTE, Refusal, SHELL_CODE};
+mod tables;
+
+use tables::{
+    DECIDING, First, Interpreter, KEYWORDS, UNKNOWN_PROGRAM, WRAPPERS, Wrapper, XARGS, rule_for,
+};
+
+use super::refusal::{
+    ARITHMETIC, CODE, EVALUATED, MAKE, NAMES, PROGRAM, REMOTE, Refusal, SHELL_CODE, VARIABLE,
+};
 use super::scan::{UNKNOWN, Word, is_variable};
 
 /// A simple command as far as it has been read.
@@ -19,6 +27,10 @@ pub(super) struct SimpleCommand {
     interpreter: Option<Running>,
     /// Whether `xargs` makes the last program's arguments out of its input.
     is_fed: bool,
+    /// Whether the program runs what it reads.
+    runs_input: bool,
+    /// Whether the program runs another one, in a container, that comes somewhere in its arguments.
+    runs_others: bool,
     /// The last word, for options that take a name.
     last: Vec<u8>,
 }
@@ -42,44 +54,18 @@ enum Phase {
     Case,
     /// An argument of `find`, up to `-exec`.
     Find,
+    /// An argument of `git`, some of which are commands.
+    Git { has_command: bool },
+    /// An argument of `make`.
+    Make,
+    /// An argument of `ssh`; with only a host, the other machine runs what `ssh` reads.
+    Remote { operands: u8, is_value: bool },
     /// An argument of `export` or `readonly`.
     Declaration { has_option: bool },
     /// An argument of `[`, `test` or `printf`, which take names behind some options.
     Test,
     /// No template is accepted any more.
     Refused(&'static Refusal),
-}
-
-/// A program that runs another one.
-#[derive(Debug)]
-struct Wrapper {
-    names: &'static [&'static str],
-    /// The letters of options whose value is the next word.
-    values: &'static str,
-    /// The arguments before the name of the program.
-    operands: u8,
-}
-
-/// A program that runs the program text it is given.
-#[derive(Debug)]
-struct Interpreter {
-    names: &'static [&'static str],
-    /// The letters of options with program text.
-    code: &'static str,
-    /// The letters of other options whose value is the next word.
-    values: &'static str,
-    /// The letter of the option that names a module or a file to run.
-    file: &'static str,
-    /// What the first plain argument is.
-    first: First,
-    is_shell: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum First {
-    Script,
-    Code,
-    Data,
 }
 
 /// An interpreter whose arguments are being read.
@@ -105,64 +91,6 @@ enum Next {
     /// Anything, program text too.
     Doubt,
 }
-
-const fn wrapper(names: &'static [&'static str], values: &'static str, operands: u8) -> Wrapper {
-    Wrapper { names, values, operands }
-}
-
-static WRAPPERS: [Wrapper; 10] = [
-    wrapper(&["command", "builtin", "nohup", "setsid", "busybox", "caffeinate", "npx"], "", 0),
-    wrapper(&["env", "doas"], "uC", 0),
-    wrapper(&["exec"], "a", 0),
-    wrapper(&["sudo"], "ugpCrtTUhR", 0),
-    wrapper(&["nice", "ionice"], "ncp", 0),
-    wrapper(&["time", "stdbuf"], "fioe", 0),
-    wrapper(&["timeout"], "ks", 1),
-    wrapper(&["flock", "chroot", "taskset"], "wE", 1),
-    wrapper(&["sshpass"], "pfd", 0),
-    wrapper(&[XARGS], "IELnPsda", 0),
-];
-
-const XARGS: &str = "xargs";
-
-const fn interpreter(
-    names: &'static [&'static str],
-    [code, values, file]: [&'static str; 3],
-    first: First,
-) -> Interpreter {
-    Interpreter { names, code, values, file, first, is_shell: false }
-}
-
-const SHELL_RULE: Interpreter = Interpreter {
-    names: &["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash", "fish", "csh", "tcsh"],
-    code: "c",
-    values: "oO",
-    file: "",
-    first: First::Script,
-    is_shell: true,
-};
-
-static SHELL: Interpreter = SHELL_RULE;
-
-/// A program whose name is known only when the command runs.
-static UNKNOWN_PROGRAM: Interpreter = Interpreter { first: First::Data, ..SHELL_RULE };
-
-static INTERPRETERS: [Interpreter; 9] = [
-    interpreter(&["python", "pypy"], ["c", "WX", "m"], First::Script),
-    interpreter(&["perl"], ["eE", "I", ""], First::Script),
-    interpreter(&["ruby"], ["e", "rI", ""], First::Script),
-    interpreter(&["node", "nodejs", "bun"], ["ep", "r", ""], First::Script),
-    interpreter(&["php"], ["rBRE", "dcz", "f"], First::Script),
-    interpreter(&["lua", "luajit", "osascript", "Rscript"], ["e", "l", ""], First::Script),
-    interpreter(&["awk", "gawk", "mawk", "nawk"], ["e", "vF", "f"], First::Code),
-    interpreter(&["sed", "gsed"], ["e", "l", "f"], First::Code),
-    interpreter(&["psql", "mysql", "mariadb", "expect", "script"], ["ce", "", ""], First::Data),
-];
-
-/// Words after which a command begins.
-const KEYWORDS: [&str; 14] = [
-    "if", "then", "elif", "else", "fi", "do", "done", "while", "until", "esac", "!", "{", "}", "in",
-];
 
 impl SimpleCommand {
     /// Takes in a finished word; `false` when what follows cannot be followed.
@@ -191,13 +119,21 @@ impl SimpleCommand {
                 }
                 true
             }
+            Phase::Git { has_command } => {
+                self.git(&text, has_command);
+                true
+            }
+            Phase::Remote { operands, is_value } => {
+                self.remote(&text, operands, is_value);
+                true
+            }
             Phase::Declaration { .. } => {
                 if text.starts_with('-') {
                     self.phase = Phase::Declaration { has_option: true };
                 }
                 true
             }
-            Phase::Arguments | Phase::Test | Phase::Refused(_) => {
+            Phase::Arguments | Phase::Test | Phase::Make | Phase::Refused(_) => {
                 self.argument(&text);
                 true
             }
@@ -223,7 +159,9 @@ impl SimpleCommand {
         self.phase = match name {
             "eval" | "trap" | "source" | "." | "alias" | "watch" | "parallel" | "su" | "enable"
             | "bind" | "complete" => Phase::Refused(&EVALUATED),
-            "ssh" | "slogin" | "autossh" => Phase::Refused(&REMOTE),
+            "ssh" | "slogin" | "autossh" => Phase::Remote { operands: 0, is_value: false },
+            "git" => Phase::Git { has_command: false },
+            "make" | "gmake" => Phase::Make,
             // In bash numbers are compared here by evaluating them.
             "let" | "[[" => Phase::Refused(&ARITHMETIC),
             "read" | "unset" | "mapfile" | "readarray" | "getopts" => Phase::Refused(&NAMES),
@@ -235,6 +173,12 @@ impl SimpleCommand {
             "find" => Phase::Find,
             _ => Phase::Arguments,
         };
+        self.runs_input = matches!(
+            name,
+            "." | "source" | "parallel" | "at" | "batch" | "crontab" | "ssh" | "slogin" | "autossh"
+        );
+        self.runs_others =
+            matches!(name, "docker" | "podman" | "nerdctl" | "kubectl" | "lxc" | "nsenter");
         if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name)) {
             self.is_fed |= name == XARGS;
             let operands = wrapper.operands;
@@ -268,6 +212,24 @@ impl SimpleCommand {
         }
     }
 
+    fn git(&mut self, text: &str, has_command: bool) {
+        if matches!(text, "foreach" | "filter-branch" | "bisect" | "--exec" | "-x") {
+            self.phase = Phase::Refused(&EVALUATED);
+        } else if !text.starts_with('-') && self.last != b"-c" && self.last != b"-C" {
+            self.phase = Phase::Git { has_command: true };
+        } else {
+            self.phase = Phase::Git { has_command };
+        }
+    }
+
+    fn remote(&mut self, text: &str, operands: u8, is_value: bool) {
+        let operands = if is_value || text.starts_with('-') { operands } else { operands + 1 };
+        let letters = text.strip_prefix('-').filter(|_| !is_value).unwrap_or_default();
+        let takes_value = letters.len() == 1 && "BbcDEeFIiJLlmOoPpQRSWw".contains(letters);
+        self.phase = Phase::Remote { operands: operands.min(2), is_value: takes_value };
+        self.runs_input = operands < 2;
+    }
+
     fn argument(&mut self, text: &str) {
         if let Some(running) = &mut self.interpreter
             && running.next != Next::Data
@@ -287,6 +249,11 @@ impl SimpleCommand {
         if self.expects_file {
             return None;
         }
+        let name = text.split_once('=').map_or("", |(name, _)| name);
+        let may_assign = !matches!(self.phase, Phase::Arguments | Phase::Test | Phase::Case);
+        if may_assign && DECIDING.contains(&name) {
+            return Some(&VARIABLE);
+        }
         match self.phase {
             Phase::Program => (!word.assigns).then_some(&PROGRAM),
             Phase::Wrapper { operands, is_value, .. } => {
@@ -299,6 +266,13 @@ impl SimpleCommand {
             }
             Phase::Test if self.last == b"-v" || self.last == b"-R" || text == "-v" => Some(&NAMES),
             Phase::Refused(refusal) => Some(refusal),
+            Phase::Remote { .. } => Some(&REMOTE),
+            Phase::Git { has_command } => {
+                let is_setting = !has_command && self.last == b"-c" && !text.starts_with("user.");
+                let is_command = is_setting || text.starts_with("--exec=");
+                is_command.then_some(&EVALUATED)
+            }
+            Phase::Make => is_assignment(&text).then_some(&MAKE),
             Phase::Test | Phase::Case | Phase::Find => None,
             Phase::Arguments => self.interpreter.as_ref().and_then(|one| one.refusal(&text)),
         }
@@ -306,9 +280,12 @@ impl SimpleCommand {
 
     /// Whether the command runs program text that it reads from its input.
     pub(super) fn reads_code(&self) -> bool {
-        let Some(running) = self.interpreter.as_ref().filter(|running| running.is_certain) else {
-            return false;
-        };
+        if self.runs_input {
+            return true;
+        }
+        let running = self.interpreter.as_ref();
+        let running = running.filter(|running| running.is_certain || self.runs_others);
+        let Some(running) = running else { return false };
         let Running { rule, has_code, reads_input, next, .. } = running;
         let is_without = !has_code && *next == Next::Option;
         rule.first == First::Script
@@ -387,14 +364,6 @@ impl Running {
             },
         }
     }
-}
-
-/// The interpreter of this name; `python3.12` is `python`.
-fn rule_for(name: &str) -> Option<&'static Interpreter> {
-    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    std::iter::once(&SHELL)
-        .chain(&INTERPRETERS)
-        .find(|rule| rule.names.contains(&name) || rule.names.contains(&plain))
 }
 
 /// Whether a word begins with `NAME=`, however it is quoted.

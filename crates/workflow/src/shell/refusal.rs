@@ -70,6 +70,14 @@ pub(super) static INPUT: Refusal = refusal(
     "in a command whose output is the program text of a shell or an interpreter",
     "do not pipe the value into the program; pass it as an argument: sh script.sh {key}",
 );
+pub(super) static VARIABLE: Refusal = refusal(
+    "in a variable that decides which commands are run",
+    "pass the value in a variable of another name, or as an argument",
+);
+pub(super) static MAKE: Refusal = refusal(
+    "in a variable of `make`, which puts it into the text of shell commands",
+    "pass the value in the environment, name={key} make, and use \"$$name\" in the Makefile",
+);
 pub(super) static NAMES: Refusal = refusal(
     "where the shell expects the name of a variable",
     "write the name of the variable; a value is assigned with name={key}",

@@ -39,6 +39,9 @@ pub(super) enum Place {
 /// Stands in a word for text that is known only when the command runs.
 pub(super) const UNKNOWN: u8 = 0;
 
+/// How much of a word is kept, which is more than any word that has a meaning has.
+const LONGEST_WORD: usize = 256;
+
 /// The part of a word that has been read, without its quotes.
 #[derive(Debug, Default)]
 pub(super) struct Word {
@@ -77,6 +80,8 @@ pub(super) fn templates(text: &str) -> Vec<Template<'_>> {
         here_documents: vec![],
         here_string: false,
         has_pipe: false,
+        judged: 0,
+        doubles: 0,
         unclear: None,
         found: vec![],
     };
@@ -103,6 +108,10 @@ struct Scanner<'t> {
     here_string: bool,
     /// Whether there has been a pipe, through which what was printed may reach what follows.
     has_pipe: bool,
+    /// How many templates have been judged by what reads the output of their command.
+    judged: usize,
+    /// How many of the levels are `"…"`.
+    doubles: usize,
     /// Why everything from here on is refused.
     unclear: Option<&'static Refusal>,
     found: Vec<Template<'t>>,
@@ -136,7 +145,7 @@ impl<'t> Scanner<'t> {
     }
 
     fn in_parameter(&mut self) {
-        let is_in_quotes = self.levels.contains(&Level::Double);
+        let is_in_quotes = self.doubles > 0;
         let byte = self.bytes[self.at];
         match byte {
             b'\\' => self.escape(),
@@ -206,7 +215,10 @@ impl<'t> Scanner<'t> {
 
     /// Adds a byte to the word.
     fn push(&mut self, byte: u8) {
-        self.word.get_or_insert_default().text.push(byte);
+        let word = self.word.get_or_insert_default();
+        if word.text.len() < LONGEST_WORD {
+            word.text.push(byte);
+        }
         self.at += 1;
     }
 
@@ -226,7 +238,9 @@ impl<'t> Scanner<'t> {
     fn enter(&mut self, level: Level, length: usize) {
         let word = self.word.get_or_insert_default();
         word.is_quoted = true;
-        if level != Level::Double {
+        if level == Level::Double {
+            self.doubles += 1;
+        } else {
             word.text.push(UNKNOWN);
             let outer = self.word.take();
             self.outer.push(outer);
@@ -236,7 +250,9 @@ impl<'t> Scanner<'t> {
     }
 
     fn leave(&mut self) {
-        if self.levels.pop().is_some_and(|level| level != Level::Double) {
+        if self.levels.pop() == Some(Level::Double) {
+            self.doubles -= 1;
+        } else {
             self.word = self.outer.pop().flatten();
         }
         self.at += 1;
@@ -267,8 +283,8 @@ impl<'t> Scanner<'t> {
     }
 
     fn push_unknown(&mut self, length: usize) {
-        self.word.get_or_insert_default().text.push(UNKNOWN);
-        self.at += length;
+        self.push(UNKNOWN);
+        self.at += length - 1;
     }
 
     /// `$((` or `((`; the second bracket is one that has to be closed, too.
@@ -409,7 +425,8 @@ impl<'t> Scanner<'t> {
             return;
         }
         if self.command.reads_code() {
-            let from = if self.has_pipe { 0 } else { self.command.first_template };
+            let from = if self.has_pipe { self.judged } else { self.command.first_template };
+            self.judged = if self.has_pipe { self.found.len() } else { self.judged };
             for template in self.found.iter_mut().skip(from) {
                 if !matches!(template.place, Place::Refused(_)) {
                     template.place = Place::Refused(&INPUT);
@@ -436,8 +453,14 @@ impl<'t> Scanner<'t> {
 
 /// Reads the template that a text begins with: its length, its key, and whether a file is meant.
 fn read(text: &str) -> Option<(usize, &str, bool)> {
-    let close = text.find('}')?;
-    let inner = &text[1..close];
+    // Braces without an end are not followed to the end of the text, each from its own place.
+    let is_inside = |byte: &u8| {
+        byte.is_ascii_alphanumeric()
+            || matches!(byte, b'_' | b'-' | b'.' | b':')
+            || !byte.is_ascii()
+    };
+    let close = 1 + text.bytes().skip(1).take_while(is_inside).count();
+    let inner = text.get(1..close).filter(|_| text.as_bytes().get(close) == Some(&b'}'))?;
     let key = inner.strip_prefix("file:");
     let (key, is_file) = (key.unwrap_or(inner), key.is_some());
     let mut parts = key.split('.');

@@ -150,7 +150,7 @@ proptest! {
 
     /// Many commands in one process of each shell.
     #[test]
-    fn every_accepted_place_gives_back_the_text(texts in proptest::collection::vec(text(), 6)) {
+    fn every_accepted_place_gives_back_the_text(texts in proptest::collection::vec(text(), 4)) {
         let mut script = String::new();
         let (mut env, mut expected) = (vec![], vec![]);
         let cases = texts.iter().flat_map(|text| ACCEPTED.iter().map(move |case| (text, case)));
@@ -202,6 +202,17 @@ fn braces_that_are_not_templates_stay() {
 }
 
 const REFUSED: &[(&str, &[&str])] = &[
+    (
+        "decides which commands are run",
+        &[
+            "PS4={x}; set -x; true",
+            "PATH=\"{x}\" make",
+            "env GIT_SSH_COMMAND={x} git fetch",
+            "export EDITOR='{x}'",
+            "LD_PRELOAD=a:{x} ls",
+        ],
+    ),
+    ("a variable of `make`", &["make deploy TARGET={x}", "make 'A=b {x}'"]),
     (
         "inside `$(…)`",
         &[
@@ -311,6 +322,11 @@ const REFUSED: &[(&str, &[&str])] = &[
             "su root -c {x}",
             "true; eval {x}",
             "if true; then eval {x}; fi",
+            "git -c core.sshCommand={x} fetch",
+            "git rebase --exec {x} main",
+            "git rebase --exec={x} main",
+            "git submodule foreach {x}",
+            "git bisect run {x}",
             "A=1 eval {x}",
             ">f eval {x}",
         ],
@@ -369,6 +385,8 @@ const REFUSED: &[(&str, &[&str])] = &[
             "docker run img python -c {x}",
             "psql -c {x}",
             "mysql -e {x}",
+            "rsync -ae {x} a b",
+            "vim -c {x} f",
         ],
     ),
     (
@@ -386,6 +404,11 @@ const REFUSED: &[(&str, &[&str])] = &[
             "echo {x} | python3 -",
             "echo {x} | xargs -I{} sh -c 'echo {}'",
             "echo {x} | sh /dev/stdin",
+            "echo {x} | ssh host",
+            "echo {x} | ssh -p 22 -A host",
+            "echo {x} | at now",
+            "echo {x} | . /dev/stdin",
+            "echo {x} | docker exec -i box sh",
         ],
     ),
     (
@@ -438,6 +461,15 @@ fn a_template_is_accepted_where_its_value_is_only_an_argument() {
         "perl -pe 's/a/b/' {x}",
         "git commit -m \"{x}\"",
         "grep -r sh {x}",
+        "git commit -c {x}",
+        "git -c user.name={x} commit",
+        "git log --grep {x} -- {x}",
+        "git -C {x} status",
+        "make {x}",
+        "rsync -a {x} host:",
+        "grep PATH={x} f",
+        "printf '%s' {x} | ssh -p 22 host 'cat > f'",
+        "echo {x} | docker run -i img cat",
         "echo eval {x}",
         "timeout {x} make",
         "nice -n {x} make",
@@ -485,6 +517,31 @@ fn values_that_fit_into_no_environment_are_errors_that_name_the_way_out() {
         render_shell(&format!("echo {template}"), &state(Value::Object(values))).unwrap_err();
     assert!(matches!(error, ShellTemplateError::TooLongTogether { .. }), "{error}");
     assert!(error.to_string().contains("{file:k"), "{error}");
+}
+
+/// Whoever writes such a command has time, whoever checks it has not.
+#[test]
+fn a_huge_command_is_scanned_in_one_go() {
+    for piece in [
+        "{",
+        "${",
+        "$(",
+        "\"",
+        "{x}",
+        "'{x}'",
+        "\"$(",
+        "echo {x} | sh;",
+        "<<A\n",
+        "`",
+        "((",
+        "a={x}",
+        "{x} ",
+    ] {
+        let text = piece.repeat(200_000 / piece.len());
+        let start = std::time::Instant::now();
+        templates_in(&text);
+        assert!(start.elapsed().as_secs() < 60, "{piece}");
+    }
 }
 
 /// Pieces of commands, put together at random: quotes, substitutions and what ends them.
