@@ -30,4 +30,4 @@ pub use conversation::{
     ServerState, Turn,
 };
 pub use error::BackendError;
-pub use tools::{ToolRule, ToolRules};
+pub use tools::{ToolDecision, ToolRule, ToolRules};

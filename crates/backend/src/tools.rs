@@ -2,12 +2,17 @@
 
 mod addresses;
 mod commands;
+mod decisions;
 mod patches;
 mod paths;
+mod wildcard;
 
 use std::path::Path;
 
 use serde_json::Value;
+
+use decisions::OUTSIDE;
+pub use decisions::ToolDecision;
 
 /// What an agent may use, in the names of the backend's own program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +21,9 @@ pub struct ToolRules {
     pub only: Option<Vec<ToolRule>>,
     /// None of these.
     pub without: Vec<ToolRule>,
+    /// Ordered decisions. In each layer the last one that fits a use holds, and a use that none
+    /// fits is allowed. Every layer has to allow it.
+    pub layers: Vec<Vec<ToolDecision>>,
 }
 
 /// A tool, or some of its uses.
@@ -44,10 +52,13 @@ impl ToolRule {
     }
 
     fn is_about(&self, tool: &str) -> bool {
+        let begins = |start: &str| {
+            tool.get(..start.len()).is_some_and(|begins| begins.eq_ignore_ascii_case(start))
+        };
         match self.tool.strip_suffix('*') {
-            Some(start) => {
-                tool.get(..start.len()).is_some_and(|begins| begins.eq_ignore_ascii_case(start))
-            }
+            Some(start) => begins(start),
+            // All tools of a server.
+            None if is_server(&self.tool) => begins(&format!("{}__", self.tool)),
             None => self.tool.eq_ignore_ascii_case(tool),
         }
     }
@@ -60,7 +71,7 @@ impl ToolRule {
             Subject::Address(url) => domain(uses)
                 .is_some_and(|domain| addresses::is_inside(domain, url).unwrap_or(false)),
             Subject::Path(path) => paths::is_allowed(uses, path, this.workspace),
-            Subject::Name(name) => uses == name,
+            Subject::Name(name) => names(uses).any(|known| known == name),
             Subject::Unclear => false,
         });
         // An input that names several things has to fit with each.
@@ -76,11 +87,21 @@ impl ToolRule {
                 domain(uses).is_none_or(|domain| addresses::is_inside(domain, url).unwrap_or(true))
             }
             Subject::Path(path) => paths::may_be_prohibited(uses, path, this.workspace),
-            Subject::Name(name) => uses == name,
+            Subject::Name(name) => names(uses).any(|known| known == name),
             Subject::Unclear => true,
         });
         fits.next().unwrap_or(true) || fits.any(|fits| fits)
     }
+}
+
+/// Whether a rule names an MCP server and none of its tools, as `mcp__github` does.
+fn is_server(tool: &str) -> bool {
+    tool.strip_prefix("mcp__").is_some_and(|name| !name.is_empty() && !name.contains("__"))
+}
+
+/// The names in a rule such as `Agent(scout, worker)`.
+fn names(uses: &str) -> impl Iterator<Item = &str> {
+    uses.split(',').map(str::trim)
 }
 
 /// A use of a tool.
@@ -149,14 +170,20 @@ fn domain(uses: &str) -> Option<&str> {
 impl ToolRules {
     /// Whether nothing is ruled out.
     pub fn allow_everything(&self) -> bool {
-        self.only.is_none() && self.without.is_empty()
+        self.only.is_none() && self.without.is_empty() && self.layers.iter().all(Vec::is_empty)
     }
 
     /// Why a use of a tool in this workspace is not allowed, when it is not. What cannot be judged
     /// is not allowed.
     pub fn refusal(&self, tool: &str, input: &Value, workspace: &Path) -> Option<String> {
         let wanted = Use { tool, input, workspace };
-        let off = |rule: &&ToolRule| rule.is_about(tool) && rule.may_cover(&wanted);
+        let by_layers = self.layers.iter().find_map(|layer| decisions::refusal(layer, &wanted));
+        by_layers.or_else(|| self.refusal_by_rules(&wanted))
+    }
+
+    fn refusal_by_rules(&self, wanted: &Use<'_>) -> Option<String> {
+        let tool = wanted.tool;
+        let off = |rule: &&ToolRule| rule.is_about(tool) && rule.may_cover(wanted);
         if let Some(rule) = self.without.iter().find(off) {
             return Some(match &rule.uses {
                 None => format!("{tool} is not among the tools of this agent"),
@@ -165,7 +192,7 @@ impl ToolRules {
         }
         let only = self.only.as_ref()?;
         let about: Vec<_> = only.iter().filter(|rule| rule.is_about(tool)).collect();
-        if about.iter().any(|rule| rule.covers(&wanted)) {
+        if about.iter().any(|rule| rule.covers(wanted)) {
             return None;
         }
         let uses: Vec<&str> = about.iter().filter_map(|rule| rule.uses.as_deref()).collect();
@@ -175,17 +202,89 @@ impl ToolRules {
         })
     }
 
-    /// The names of the tools, without those of which no use is allowed; nothing when all are.
+    /// Whether some use of a tool is allowed.
+    pub fn may_use(&self, tool: &str) -> bool {
+        let off = self.without.iter().any(|rule| rule.uses.is_none() && rule.is_about(tool));
+        let is_in = |only: &Vec<ToolRule>| only.iter().any(|rule| rule.is_about(tool));
+        let by_layers = self.layers.iter().all(|layer| decisions::may_use(layer, tool));
+        !off && self.only.as_ref().is_none_or(is_in) && by_layers
+    }
+
+    /// The names of the tools, without those of which no use is allowed; nothing when tools that
+    /// are not named are allowed, too.
     pub fn offered(&self) -> Option<Vec<&str>> {
-        let only = self.only.as_ref()?;
-        let off = |name: &str| self.without.iter().any(|r| r.uses.is_none() && r.is_about(name));
+        let closed = self.layers.iter().find(|layer| decisions::is_closed(layer));
+        let named: Vec<&str> = match (&self.only, closed) {
+            (None, None) => return None,
+            (Some(only), _) => only.iter().map(|rule| rule.tool.as_str()).collect(),
+            (None, Some(layer)) => {
+                let allowed = layer.iter().filter(|decision| decision.allowed);
+                allowed.map(|decision| decision.tool.as_str()).collect()
+            }
+        };
         let mut names: Vec<&str> = vec![];
-        for rule in only {
-            if !off(&rule.tool) && !names.contains(&rule.tool.as_str()) {
-                names.push(&rule.tool);
+        for name in named {
+            if self.may_use(name) && !names.contains(&name) {
+                names.push(name);
             }
         }
         Some(names)
+    }
+
+    /// The names of tools of which no use is allowed.
+    pub fn withheld(&self) -> Vec<&str> {
+        let rules = self.without.iter().filter(|rule| rule.uses.is_none());
+        let decisions = self.layers.iter().flatten();
+        let denied = decisions.filter(|it| !it.allowed && it.uses.is_none() && it.tool != "*");
+        let denied = denied.map(|it| it.tool.as_str()).filter(|tool| *tool != OUTSIDE);
+        let mut names: Vec<&str> = vec![];
+        for name in rules.map(|rule| rule.tool.as_str()).chain(denied) {
+            if !self.may_use(name) && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// The uses of a tool that are ruled in or out by patterns, in words.
+    pub fn limits(&self, tool: &str) -> Vec<String> {
+        let about = |rule: &&ToolRule| rule.is_about(tool);
+        let whole = |rule: &ToolRule| rule.uses.is_none();
+        let only: Vec<&ToolRule> = self.only.iter().flatten().filter(about).collect();
+        let without = self.without.iter().filter(about);
+        let mut limits: Vec<String> = match only.iter().any(|rule| whole(rule)) {
+            true => vec![],
+            false => only
+                .iter()
+                .filter_map(|rule| rule.uses.as_ref())
+                .map(|uses| format!("only {uses}"))
+                .collect(),
+        };
+        limits.extend(without.filter_map(|rule| rule.uses.as_ref()).map(|it| format!("not {it}")));
+        for layer in &self.layers {
+            let about = layer.iter().filter(|it| it.is_about(tool));
+            // A decision about all uses makes the ones before it meaningless.
+            let mut rest: Vec<&ToolDecision> = vec![];
+            for decision in about {
+                if decision.uses.is_none() {
+                    rest.clear();
+                }
+                rest.push(decision);
+            }
+            let is_open = rest.first().is_none_or(|it| it.uses.is_some() || it.allowed);
+            limits.extend(rest.iter().filter_map(|it| {
+                let uses = it.uses.as_ref()?;
+                match (it.allowed, is_open) {
+                    (false, _) => Some(format!("not {uses}")),
+                    (true, false) => Some(format!("only {uses}")),
+                    (true, true) if rest.iter().any(|it| !it.allowed) => {
+                        Some(format!("again {uses}"))
+                    }
+                    (true, true) => None,
+                }
+            }));
+        }
+        limits
     }
 }
 

@@ -6,17 +6,19 @@ use std::sync::{Arc, OnceLock};
 
 use atomic_graph::check::{Known, nearest};
 use atomic_registry::settings::Values;
-use atomic_registry::{Folders, Kind, Model, Names, Provider, Registry, Severity, instead_of};
-use atomic_runner::{Settings, agent_of_role};
+use atomic_registry::{
+    Entity, Folders, Kind, Model, Names, Provider, Registry, Severity, instead_of,
+};
+use atomic_runner::Settings;
+use atomic_workflow::Workflow;
 use atomic_workflow::descriptor::{self, Fault, Library as _};
-use atomic_workflow::{Workflow, roles};
 
 use crate::failure::Failure;
 use crate::gate::Gate;
 use crate::load::{Loaded, faulty, judge, judge_ready};
 use crate::shelf::{Shelf, built_in, is_code, is_workflow, text_of, unreadable};
 use crate::trust::{Asking, ProjectTrust};
-use crate::{home, paint, trust};
+use crate::{home, paint, roles, trust};
 
 /// A project as every command sees it: whether it is trusted, its settings, and everything that
 /// can be named in it.
@@ -120,6 +122,24 @@ impl Catalog {
             1 => paint::aside("1 file is left out; atomic doctor says why"),
             count => paint::aside(&format!("{count} files are left out; atomic doctor says why")),
         }
+        self.tell_denied();
+    }
+
+    /// Says how many definitions name tools that are not known, or restrict their tools in a way
+    /// that cannot be understood: they get less than their authors may think.
+    fn tell_denied(&self) {
+        let is_denied = |entity: &&Entity| entity.tools.unclear || !entity.tools.unknown.is_empty();
+        let names: Vec<&str> =
+            self.registry.all().filter(is_denied).map(|entity| entity.name.as_str()).collect();
+        let some = match names.as_slice() {
+            [] => return,
+            [one] => format!("the tools of {one} are"),
+            [first, .., last] if names.len() == 2 => format!("the tools of {first} and {last} are"),
+            [first, ..] => format!("the tools of {first} and {} others are", names.len() - 1),
+        };
+        let text =
+            format!("{some} not all known, and what is not known is denied; see atomic doctor");
+        paint::aside(&paint::printable(&text));
     }
 
     /// Says what takes the place of something built in when this workflow is run, and what does
@@ -137,17 +157,12 @@ impl Catalog {
             let text = format!("{name}: {} replaces the built-in workflow", self.shown(path));
             paint::aside(&paint::printable(&text));
         }
-        for role in roles(&workflow.graph) {
-            let role = role.as_str();
-            let used = agent_of_role(&self.registry, settings, role).map_err(|missing| {
-                let remedy = format!("choose another one: atomic config set --user ralph.{role} …");
-                Failure::Usage(format!("ralph.{role}: {missing}\n  hint: {remedy}"))
-            })?;
+        for (role, used) in roles::agents(self, &workflow.graph, settings)? {
             if let Some(path) = used.origin.path.as_deref() {
                 let text = format!("{role}: {} has this role", self.shown(path));
                 paint::aside(&paint::printable(&text));
             }
-            for entity in self.registry.unused_for_role(role) {
+            for entity in self.registry.unused_for_role(&role) {
                 let Some(path) = entity.origin.path.as_deref() else { continue };
                 let text = format!(
                     "{role}: {} is not used for this role, only files in .atomic/agents are",

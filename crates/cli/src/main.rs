@@ -1,5 +1,6 @@
 //! The `atomic` command: parse, wire up, print. It decides nothing else.
 
+mod access;
 mod acp;
 mod args;
 mod catalog;
@@ -13,6 +14,7 @@ mod load;
 mod login;
 mod paint;
 mod programs;
+mod roles;
 mod settings;
 mod shelf;
 mod show;

@@ -40,16 +40,18 @@ fn odd(path: &Path, message: String, remedy: String) -> Finding {
 
 /// What an entity names and nobody has: the word, what is said about it, and the remedy.
 fn unknown(entity: &Entity) -> Vec<(String, String, String)> {
-    let named = entity.tools.only.iter().flatten().chain(&entity.tools.without);
-    let mut found: Vec<_> = named
-        .filter_map(|name| tools::unknown(name))
-        .map(|unknown| {
-            let text = format!("no backend has a tool `{}`", unknown.name);
-            let remedy = unknown.near.map_or_else(
+    let mut found: Vec<_> = entity
+        .tools
+        .unknown
+        .iter()
+        .map(|name| {
+            let text = format!("no backend has a tool `{name}`, so it is denied");
+            let near = tools::unknown(name).and_then(|unknown| unknown.near);
+            let remedy = near.map_or_else(
                 || "remove it, or name the MCP server it belongs to".to_owned(),
                 |near| format!("did you mean `{near}`?"),
             );
-            (unknown.name, text, remedy)
+            (name.clone(), text, remedy)
         })
         .collect();
     if let Some(model) = entity.model.as_ref().filter(|model| !model.looks_known()) {

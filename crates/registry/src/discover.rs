@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::allowed::Tools;
 use crate::entity::{Entity, Kind, Origin, Prompt, Provider, Scope};
 use crate::files::{self, Walk};
 use crate::finding::Finding;
 use crate::frontmatter;
-use crate::normal::Tools;
 use crate::parse::{self, Found, Place};
+use crate::permission::{self, Decision};
 use crate::places::{self, Folders};
 use crate::project::ProjectFiles;
 
@@ -84,13 +85,61 @@ pub(crate) fn discover(
     }
     let mut read = read_all(&candidates, &places, project);
     findings.append(&mut read.findings);
+    let mut general: BTreeMap<Scope, Vec<Decision>> = BTreeMap::new();
     for config in folders.config_files() {
         let project = project.filter(|_| config.scope == Scope::Project);
         if ways.lead_to(&config.path, project, &mut findings) {
-            crate::opencode::read(&config, project, &mut read.entities, &mut findings);
+            let layer = crate::opencode::read(&config, project, &mut read.entities, &mut findings);
+            general.entry(config.scope).or_default().extend(layer);
+        }
+    }
+    for entity in &mut read.entities {
+        if entity.origin.provider == Provider::OpenCode {
+            inherit(entity, &general, folders.trusted);
         }
     }
     Discovered { entities: read.entities, findings, links_out }
+}
+
+/// What is said of restrictions in OpenCode's settings.
+const SETTINGS: &str = "opencode.json";
+
+/// Puts what OpenCode's settings allow all agents before what they allow this one, which is heard
+/// after them. Settings of another scope can only restrict, those of a project only with trust.
+fn inherit(entity: &mut Entity, general: &BTreeMap<Scope, Vec<Decision>>, is_trusted: bool) {
+    let mut own = match entity.kind {
+        Kind::Agent => permission::native(&entity.name.to_lowercase()),
+        Kind::Command | Kind::Skill => vec![],
+    };
+    let (scope, is_native) = (entity.origin.scope, !own.is_empty());
+    let of_scope = general.get(&scope).map_or(&[][..], Vec::as_slice);
+    own.extend_from_slice(of_scope);
+    let layers = &mut entity.tools.layers;
+    match layers.first_mut() {
+        Some(first) => {
+            own.append(first);
+            *first = own;
+        }
+        None if own.is_empty() => {}
+        None => layers.push(own),
+    }
+    if is_native {
+        entity.tools.by.push("OpenCode's own rules for it");
+    }
+    if of_scope.iter().any(|decision| !decision.allowed) {
+        entity.tools.by.push(SETTINGS);
+    }
+    for (other, layer) in general {
+        let counts = match other {
+            Scope::Project => is_trusted,
+            Scope::User => true,
+            Scope::Managed | Scope::BuiltIn => false,
+        };
+        if counts && *other != scope && !layer.is_empty() {
+            entity.tools.layers.push(layer.clone());
+            entity.tools.by.push(SETTINGS);
+        }
+    }
 }
 
 /// The folders of providers, and whether they can be entered.
@@ -329,7 +378,7 @@ fn read_one(
         let message = format!("`{key}` is in no head, so it may use none");
         let remedy = "put the head at the top, between two lines of `---`";
         findings.push(Finding::odd(path, message, remedy).at(line));
-        entity.tools = Tools::none();
+        entity.tools = Tools::denied();
     }
     Some(entity)
 }

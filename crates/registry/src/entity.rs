@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::normal::{Model, Tools};
+use crate::allowed::Tools;
+use crate::normal::Model;
 use crate::project::DefinitionKind;
 
 /// What kind of thing it is. The order is that of names: the first of two hides the other.

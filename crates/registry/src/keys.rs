@@ -28,9 +28,6 @@ pub(crate) const KEPT: &[&str] = &[
     "memory",
     "metadata",
     "mode",
-    "permission",
-    "permission-mode",
-    "permissions",
     "paths",
     "reasoning-effort",
     "shell",
@@ -57,6 +54,9 @@ pub(crate) const READ: &[&str] = &[
     "hidden",
     "model",
     "name",
+    "permission",
+    "permission-mode",
+    "permissions",
     "required-arguments",
     "tools",
 ];
@@ -96,5 +96,8 @@ pub(crate) fn is_read(key: &str) -> bool {
 
 /// Whether a key says what may be used, so that it must not be guessed.
 pub(crate) fn is_about_tools(key: &str) -> bool {
-    matches!(spelled(key).as_str(), "tools" | "allowed-tools" | "disallowed-tools")
+    matches!(
+        spelled(key).as_str(),
+        "tools" | "allowed-tools" | "disallowed-tools" | "permission" | "permission-mode"
+    )
 }

@@ -1,6 +1,7 @@
 //! Commands, skills and agents from the folders of every provider, the embedded ones, and
 //! settings; each with where it comes from.
 
+mod allowed;
 pub mod arguments;
 mod builtin;
 mod discover;
@@ -14,6 +15,7 @@ mod names;
 mod normal;
 mod opencode;
 mod parse;
+mod permission;
 mod places;
 mod programs;
 pub mod project;
@@ -21,11 +23,13 @@ mod registry;
 pub mod settings;
 pub mod tools;
 
+pub use allowed::Tools;
 pub use entity::{Arguments, Entity, Kind, Origin, Prompt, Provider, Scope};
 pub use files::obstacle;
 pub use finding::{Finding, Severity};
 pub use names::{Class, Named, Names, Shadowed, Unknown, instead_of};
-pub use normal::{Family, Model, Tools};
+pub use normal::{Family, Model};
+pub use permission::Decision;
 pub use places::Folders;
 pub use programs::{ACP, AGENT_PROGRAMS, AgentProgram, ServersFile, agent_program};
 pub use registry::{NotFound, Registry};

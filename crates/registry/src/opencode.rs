@@ -5,53 +5,84 @@ use std::path::{Path, PathBuf};
 
 use jsonc_parser::common::Ranged as _;
 use jsonc_parser::{CollectOptions, ParseOptions, ast, parse_to_ast};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::entity::{Entity, Kind, Origin, Prompt, Provider};
 use crate::files;
 use crate::finding::Finding;
 use crate::parse::{self, Found, Place};
+use crate::permission::{self, Decision};
 use crate::places::ConfigFile;
 use crate::project::ProjectFiles;
 
-/// Adds what is in a file of settings, if there is one.
+/// Adds what is in a file of settings, if there is one. Returns what the file allows all agents.
 pub(crate) fn read(
     config: &ConfigFile,
     project: Option<&ProjectFiles>,
     entities: &mut Vec<Entity>,
     findings: &mut Vec<Finding>,
-) {
+) -> Vec<Decision> {
     let path = &config.path;
-    match std::fs::metadata(path) {
-        Ok(_) => {}
-        Err(error) if files::is_absent(path, &error) => return,
-        Err(error) => {
-            let message = format!("it cannot be read: {error}");
-            findings.push(Finding::skipped(path, message, "mend or remove it"));
-            return;
-        }
-    }
-    let text = match files::read_in(path, project) {
-        Ok(text) => {
-            findings.extend(text.oddity);
-            text.text
-        }
-        Err(finding) => {
-            findings.push(finding);
-            return;
-        }
-    };
+    let Some(text) = text_of(path, project, findings) else { return vec![] };
     let settings = match parsed(&text) {
         Ok(settings) => settings,
         Err((line, message)) => {
             let remedy = "mend it; comments and trailing commas are fine";
             findings
                 .push(Finding::skipped(path, format!("it is no JSON: {message}"), remedy).at(line));
-            return;
+            return vec![];
         }
     };
     findings.extend(doubles(&text).into_iter().map(|finding| finding.of(path)));
     let lines = lines_of_keys(&text);
+    entities_of(&settings, config, &lines, entities, findings);
+    let switches = settings.get("tools").and_then(Value::as_object);
+    let permission = settings.get("permission").filter(|it| **it != json!({}) && !it.is_null());
+    let decided = permission::read(switches, permission);
+    for problem in decided.problems {
+        let message = format!("`permission` cannot be read, so that is denied: {problem}");
+        let finding = Finding::odd(path, message, "write allow, ask or deny");
+        findings.push(Finding { line: lines.get("permission").copied(), ..finding });
+    }
+    decided.layer
+}
+
+/// The text of a file of settings; nothing when there is none, or when it cannot be read.
+fn text_of(
+    path: &Path,
+    project: Option<&ProjectFiles>,
+    findings: &mut Vec<Finding>,
+) -> Option<String> {
+    match std::fs::metadata(path) {
+        Ok(_) => {}
+        Err(error) if files::is_absent(path, &error) => return None,
+        Err(error) => {
+            let message = format!("it cannot be read: {error}");
+            findings.push(Finding::skipped(path, message, "mend or remove it"));
+            return None;
+        }
+    }
+    match files::read_in(path, project) {
+        Ok(text) => {
+            findings.extend(text.oddity);
+            Some(text.text)
+        }
+        Err(finding) => {
+            findings.push(finding);
+            None
+        }
+    }
+}
+
+/// Adds the commands and agents of a file of settings.
+fn entities_of(
+    settings: &Map<String, Value>,
+    config: &ConfigFile,
+    lines: &BTreeMap<&str, usize>,
+    entities: &mut Vec<Entity>,
+    findings: &mut Vec<Finding>,
+) {
+    let path = &config.path;
     let mut pieces = Pieces::default();
     for (kind, key, prompt) in
         [(Kind::Command, "command", "template"), (Kind::Agent, "agent", "prompt")]

@@ -1,6 +1,10 @@
 //! The tools agents may be given, and what each backend calls them.
 
+mod vscode;
+
 use atomic_graph::check::nearest;
+
+use crate::entity::Provider;
 
 /// A tool. A backend that has no such tool has no name for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +97,16 @@ impl Tool {
         let own = [self.claude, self.opencode, self.copilot].into_iter().flatten();
         std::iter::once(self.name).chain(own).chain(self.others.iter().copied())
     }
+
+    /// What a backend calls it. Backends without names of their own use ours.
+    pub fn on(&self, backend: &str) -> Option<&'static str> {
+        match backend {
+            "claude" => self.claude,
+            "opencode" => self.opencode,
+            "copilot" => self.copilot,
+            _ => Some(self.name),
+        }
+    }
 }
 
 /// The tool that is meant by one of its names, in any case. A rule in parentheses, as in
@@ -104,20 +118,76 @@ pub fn find(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(is_ours).or_else(|| TOOLS.iter().find(is_any))
 }
 
-/// What a backend calls the tool that a name means, and the rule behind the name; nothing when it
-/// has no such tool. The tools of MCP servers have the same name everywhere.
-pub fn on<'n>(backend: &str, name: &'n str) -> Option<(String, Option<&'n str>)> {
+/// What a backend calls the tools that a name means, and the rule behind the name; nothing when it
+/// has no such tool. A patch is an edit, so whoever may edit may patch.
+pub fn on<'n>(backend: &str, name: &'n str) -> Vec<(String, Option<&'n str>)> {
     let rule = name.strip_suffix(')').and_then(|open| open.split_once('(')).map(|(_, rule)| rule);
-    let own = match find(name) {
-        None => Some(without_rule(name)),
-        Some(tool) => match backend {
-            "claude" => tool.claude,
-            "opencode" => tool.opencode,
-            "copilot" => tool.copilot,
-            _ => Some(tool.name),
-        },
+    let Some(tool) = find(name) else {
+        return vec![(server_tool(backend, without_rule(name)), rule)];
     };
-    own.map(|own| (own.to_owned(), rule))
+    let patch = (tool.name == "edit").then(|| find("patch")).flatten();
+    let tools = [Some(tool), patch].into_iter().flatten();
+    tools.filter_map(|tool| tool.on(backend)).map(|own| (own.to_owned(), rule)).collect()
+}
+
+/// The name of a server's tool, with what a program writes for letters that it does not allow.
+fn server_tool(backend: &str, name: &str) -> String {
+    let is_kept = |c: char| c.is_ascii_alphanumeric() || "_-*".contains(c);
+    match (backend, name.starts_with(MCP)) {
+        ("claude" | "opencode", true) => {
+            name.chars().map(|c| if is_kept(c) { c } else { '_' }).collect()
+        }
+        _ => name.to_owned(),
+    }
+}
+
+/// What the names of tools of MCP servers begin with.
+const MCP: &str = "mcp__";
+
+/// What a name in a file stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// These tools, by names that [`on`] knows.
+    Tools(Vec<String>),
+    /// Something that only the file's own program can do.
+    Elsewhere,
+    /// Nothing that is known.
+    Unknown,
+}
+
+/// What a name in a file of a provider stands for, without its rule. The same name may stand for
+/// one tool in Claude Code and for a set of them in VS Code and Copilot.
+pub(crate) fn meaning(provider: Provider, name: &str) -> Meaning {
+    let name = without_rule(name);
+    let by_editor = || {
+        vscode::meaning(name).map(|tools| match tools {
+            [] => Meaning::Elsewhere,
+            tools => Meaning::Tools(tools.iter().map(|tool| (*tool).to_owned()).collect()),
+        })
+    };
+    let by_name = || find(name).map(|_| Meaning::Tools(vec![name.to_lowercase()]));
+    let known = match provider {
+        Provider::Copilot => by_editor().or_else(by_name),
+        Provider::Atomic => by_name().or_else(by_editor),
+        Provider::Claude | Provider::OpenCode => by_name(),
+    };
+    known.unwrap_or_else(|| {
+        let is_editors = matches!(provider, Provider::Copilot | Provider::Atomic);
+        if unknown(name).is_some() || (is_editors && vscode::is_in_set(name)) {
+            return Meaning::Unknown;
+        }
+        let lower = name.to_lowercase();
+        match lower.rsplit_once('/') {
+            Some((server, tool)) if is_editors => {
+                Meaning::Tools(vec![format!("{MCP}{server}__{tool}")])
+            }
+            // The name of a server stands for its tools.
+            None if provider == Provider::Copilot && !lower.starts_with(MCP) => {
+                Meaning::Tools(vec![format!("{MCP}{lower}__*"), lower])
+            }
+            _ => Meaning::Tools(vec![lower]),
+        }
+    })
 }
 
 /// A tool that no backend has.
@@ -150,7 +220,8 @@ fn without_rule(name: &str) -> &str {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{TOOLS, Tool, find, unknown};
+    use super::{Meaning, TOOLS, Tool, find, meaning, unknown};
+    use crate::entity::Provider;
 
     #[test]
     fn a_tool_is_found_by_every_name_it_has() {
@@ -171,16 +242,52 @@ mod tests {
     #[test]
     fn each_backend_has_its_own_names() {
         let on = |backend, name| {
-            super::on(backend, name).map(|(own, rule)| match rule {
+            let named = super::on(backend, name).into_iter().map(|(own, rule)| match rule {
                 Some(rule) => format!("{own} {rule}"),
                 None => own,
-            })
+            });
+            named.collect::<Vec<String>>().join(", ")
         };
-        assert_eq!(on("claude", "shell(git:*)").as_deref(), Some("Bash git:*"));
-        assert_eq!(on("copilot", "Read").as_deref(), Some("view"));
-        assert_eq!(on("claude", "sql"), None);
-        assert_eq!(on("claude", "mcp__a__b").as_deref(), Some("mcp__a__b"));
-        assert_eq!(on("script", "Bash").as_deref(), Some("bash"));
+        assert_eq!(on("claude", "shell(git:*)"), "Bash git:*");
+        assert_eq!(on("copilot", "Read"), "view");
+        assert_eq!(on("claude", "sql"), "");
+        assert_eq!(on("claude", "mcp__a__b"), "mcp__a__b");
+        assert_eq!(on("claude", "mcp__a/b.c__*"), "mcp__a_b_c__*");
+        assert_eq!(on("script", "Bash"), "bash");
+        assert_eq!(on("claude", "Edit"), "Edit");
+        assert_eq!(on("opencode", "Edit(src/**)"), "edit src/**, apply_patch src/**");
+    }
+
+    #[test]
+    fn a_name_means_what_its_own_program_means_by_it() {
+        let of = |provider, name| match meaning(provider, name) {
+            Meaning::Tools(tools) => tools.join(" "),
+            Meaning::Elsewhere => "elsewhere".to_owned(),
+            Meaning::Unknown => "unknown".to_owned(),
+        };
+        for (provider, name, meant) in [
+            (Provider::Claude, "Edit", "edit"),
+            (Provider::Copilot, "edit", "edit write multiedit patch notebookedit"),
+            (Provider::Copilot, "Write", "edit write multiedit patch notebookedit"),
+            (Provider::Claude, "search", "search"),
+            (Provider::Copilot, "search", "grep glob ls"),
+            (Provider::Copilot, "problems", "elsewhere"),
+            (Provider::Copilot, "github/create_issue", "mcp__github__create_issue"),
+            (Provider::Copilot, "a/b/*", "mcp__a/b__*"),
+            (
+                Provider::Copilot,
+                "microsoft.docs.mcp",
+                "mcp__microsoft.docs.mcp__* microsoft.docs.mcp",
+            ),
+            (Provider::Copilot, "edit/frobnicate", "unknown"),
+            (Provider::Copilot, "frobnicate", "unknown"),
+            (Provider::Claude, "frobnicate", "unknown"),
+            (Provider::Claude, "mcp__a__b", "mcp__a__b"),
+            (Provider::Atomic, "edit", "edit"),
+            (Provider::Atomic, "edit/editFiles", "edit write multiedit patch notebookedit"),
+        ] {
+            assert_eq!(of(provider, name), meant, "{provider:?} {name}");
+        }
     }
 
     /// What is to be mapped from one backend to another must not be open to doubt.

@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use atomic_backend::{Persona, ToolRule, ToolRules};
+use atomic_backend::{Persona, ToolDecision, ToolRule, ToolRules};
 use atomic_event::{AgentName, BackendId, StepError};
-use atomic_registry::{Entity, Kind, NotFound, Prompt, Registry, Scope, arguments, tools};
+use atomic_registry::{
+    Decision, Entity, Kind, NotFound, Prompt, Registry, Scope, arguments, tools,
+};
 use atomic_workflow::{AgentAction, Entry, EntryKind};
 
 use crate::run::Run;
@@ -143,15 +145,26 @@ pub fn helpers(registry: &Registry, on: &BackendId) -> Vec<Persona> {
     agents.filter(|entity| !entity.hidden).filter_map(persona).collect()
 }
 
-/// What an entity may use, as a backend calls it.
-fn tools_of(entity: &Entity, on: &BackendId) -> ToolRules {
+/// What an entity may use, in the names of a backend.
+pub fn tools_of(entity: &Entity, on: &BackendId) -> ToolRules {
+    let backend = on.as_str();
     let rules = |names: &[String]| {
-        let named = names.iter().filter_map(|name| tools::on(on.as_str(), name));
+        let named = names.iter().flat_map(|name| tools::on(backend, name));
         named.map(|(tool, uses)| ToolRule::new(&tool, uses)).collect()
     };
+    let layer = |decisions: &Vec<Decision>| {
+        let named = decisions.iter().flat_map(|decision| {
+            let Decision { uses, allowed, .. } = decision;
+            let names = decision.on(backend).into_iter();
+            names.map(|tool| ToolDecision::new(&tool, uses.as_deref(), *allowed))
+        });
+        named.collect()
+    };
+    let tools = &entity.tools;
     ToolRules {
-        only: entity.tools.only.as_deref().map(rules),
-        without: rules(&entity.tools.without),
+        only: tools.only.as_deref().map(rules),
+        without: rules(&tools.without),
+        layers: tools.layers.iter().map(layer).collect(),
     }
 }
 

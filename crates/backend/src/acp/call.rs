@@ -175,7 +175,8 @@ fn as_known_here(rules: &ToolRules) -> ToolRules {
         });
         rules.iter().cloned().chain(others).collect()
     };
-    ToolRules { only: rules.only.as_deref().map(all), without: all(&rules.without) }
+    let (only, without) = (rules.only.as_deref().map(all), all(&rules.without));
+    ToolRules { only, without, layers: rules.layers.clone() }
 }
 
 #[cfg(test)]

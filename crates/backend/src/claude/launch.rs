@@ -25,6 +25,9 @@ pub(super) const QUESTION: &str = "AskUserQuestion";
 /// The tool by which structured output is given.
 pub(super) const STRUCTURED: &str = "StructuredOutput";
 
+/// The tool that runs commands.
+const SHELL: &str = "Bash";
+
 /// What the names of all tools of MCP servers begin with.
 const SERVERS: &str = "mcp__";
 
@@ -123,11 +126,7 @@ impl Launch {
     /// not told of tools that are then refused.
     fn may_use_servers(&self) -> bool {
         let names = self.request.tools.offered();
-        let is_theirs = |name: &str| match name.strip_suffix('*') {
-            Some(start) => SERVERS.starts_with(start) || start.starts_with(SERVERS),
-            None => name.starts_with(SERVERS),
-        };
-        names.is_none_or(|names| names.into_iter().any(is_theirs))
+        names.is_none_or(|names| names.into_iter().any(|name| !is_own(name)))
     }
 
     /// The tools of its own that the program offers to the model.
@@ -137,7 +136,7 @@ impl Launch {
         if names.contains(&"*") {
             return None;
         }
-        names.retain(|name| !name.starts_with(SERVERS));
+        names.retain(|name| is_own(name));
         let question = request.questions.then_some(QUESTION);
         let structured = request.schema.is_some().then_some(STRUCTURED);
         names.extend(question.into_iter().chain(structured));
@@ -145,9 +144,7 @@ impl Launch {
     }
 
     fn withheld(&self) -> Vec<&str> {
-        let rules = self.request.tools.without.iter();
-        let mut names: Vec<&str> =
-            rules.filter(|rule| rule.uses.is_none()).map(|rule| rule.tool.as_str()).collect();
+        let mut names = withheld(&self.request.tools);
         if !self.request.questions {
             names.push(QUESTION);
         }
@@ -195,12 +192,12 @@ impl Launch {
         if ours {
             return None;
         }
-        // It has two names in the program itself.
-        let tool = if tool == "Agent" { "Task" } else { tool };
         let helper = request.helpers.iter().find(|one| Some(one.name.as_str()) == helper);
         let workspace = &request.workspace;
-        let refused = helper.and_then(|helper| helper.tools.refusal(tool, input, workspace));
-        refused.or_else(|| request.tools.refusal(tool, input, workspace))
+        let rules = helper.map(|helper| &helper.tools).into_iter().chain([&request.tools]);
+        let mut needed = needed(tool).into_iter();
+        needed
+            .find_map(|tool| rules.clone().find_map(|rules| rules.refusal(tool, input, workspace)))
     }
 
     /// Whether a prompt can be marked as one that is to be taken literally.
@@ -209,14 +206,37 @@ impl Launch {
     }
 }
 
+/// The tools that have to be allowed for a use of a tool. Helpers are started by a tool with two
+/// names, and what runs a command goes by the rules for commands.
+fn needed(tool: &str) -> Vec<&str> {
+    match tool {
+        "Agent" => vec!["Task"],
+        "Monitor" | "PowerShell" => vec![tool, SHELL],
+        _ => vec![tool],
+    }
+}
+
+/// Whether a name can be one of a tool of the program itself: those of MCP servers have a `_` in
+/// them, and patterns a `*`.
+fn is_own(name: &str) -> bool {
+    name.chars().all(|c| c.is_ascii_alphanumeric())
+}
+
+/// The tools that the program is told to withhold.
+fn withheld(tools: &ToolRules) -> Vec<&str> {
+    let mut names = tools.withheld();
+    names.retain(|name| is_own(name) || name.starts_with(SERVERS));
+    names
+}
+
 fn helper(persona: &Persona) -> Value {
     let Persona { description, prompt, tools, model, .. } = persona;
     let mut about = json!({ "description": description, "prompt": prompt });
-    if let Some(names) = tools.offered().filter(|names| !names.contains(&"*")) {
+    if let Some(mut names) = tools.offered().filter(|names| !names.contains(&"*")) {
+        names.retain(|name| is_own(name) || name.starts_with(SERVERS));
         about["tools"] = json!(names);
     }
-    let off = tools.without.iter().filter(|rule| rule.uses.is_none());
-    let off: Vec<&str> = off.map(|rule| rule.tool.as_str()).collect();
+    let off = withheld(tools);
     if !off.is_empty() {
         about["disallowedTools"] = json!(off);
     }

@@ -160,8 +160,7 @@ fn offered(rules: &ToolRules) -> Option<Vec<String>> {
 
 fn withheld(rules: &ToolRules) -> Vec<String> {
     let rules = as_known_here(rules);
-    let whole = rules.without.into_iter().filter(|rule| rule.uses.is_none());
-    whole.map(|rule| told(&rule.tool)).collect()
+    rules.withheld().into_iter().map(told).collect()
 }
 
 /// Our tool for questions.
@@ -222,7 +221,7 @@ fn helper(persona: &Persona) -> Value {
     });
     if let Some(offered) = offered(tools) {
         about["tools"] = json!(offered);
-    } else if !tools.without.is_empty() {
+    } else if !tools.allow_everything() {
         // There is no list of what it has not.
         let off = withheld(tools);
         let rest = TOOLS.into_iter().filter(|tool| !off.iter().any(|off| off == tool));

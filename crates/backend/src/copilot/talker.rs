@@ -154,7 +154,8 @@ pub(super) fn as_known_here(rules: &ToolRules) -> ToolRules {
         }
         known
     };
-    ToolRules { only: rules.only.as_deref().map(all), without: all(&rules.without) }
+    let (only, without) = (rules.only.as_deref().map(all), all(&rules.without));
+    ToolRules { only, without, layers: rules.layers.clone() }
 }
 
 /// A tool of an MCP server is called `server-tool`, and whatever is no letter, digit, `_` or `-` in
@@ -203,8 +204,8 @@ mod tests {
             ("mcp__host", "host-touch"),
             ("mcp__host__*", "host-touch"),
         ] {
-            let allowed = ToolRules { only: Some(rules(&[rule])), without: vec![] };
-            let taken = ToolRules { only: None, without: rules(&[rule]) };
+            let allowed = ToolRules { only: Some(rules(&[rule])), ..ToolRules::default() };
+            let taken = ToolRules { without: rules(&[rule]), ..ToolRules::default() };
             let refusal = |rules: &ToolRules, tool: &str| {
                 as_known_here(rules).refusal(tool, &json!({}), Path::new("/"))
             };

@@ -123,7 +123,7 @@ pub(super) fn permissions(rules: &ToolRules, servers: &[String]) -> Map<String, 
     let rules = as_known_here(rules);
     let mut given = Map::new();
     for (permission, tools) in PERMISSIONS {
-        given.insert(permission.to_owned(), json!(tools.iter().any(|tool| may_use(&rules, tool))));
+        given.insert(permission.to_owned(), json!(tools.iter().any(|tool| rules.may_use(tool))));
     }
     for server in servers {
         let prefix = format!("{server}_");
@@ -132,21 +132,17 @@ pub(super) fn permissions(rules: &ToolRules, servers: &[String]) -> Map<String, 
             None => rule.tool.starts_with(&prefix),
         };
         let some = rules.only.as_ref().is_none_or(|only| only.iter().any(|rule| is_theirs(&rule)));
+        // Stands for a tool that no decision names.
+        let layers = ToolRules { layers: rules.layers.clone(), ..ToolRules::default() };
+        let is_named = layers.offered().is_some_and(|names| {
+            names.iter().any(|name| name.starts_with(&prefix) || name.contains('*'))
+        });
+        let some = some && (is_named || layers.may_use(&format!("{prefix}tool")));
         given.insert(format!("{prefix}*"), json!(some));
         let off = rules.without.iter().filter(|rule| rule.uses.is_none()).filter(is_theirs);
         given.extend(off.map(|rule| (rule.tool.clone(), json!(false))));
     }
     given
-}
-
-/// Whether some use of a tool is allowed.
-fn may_use(rules: &ToolRules, tool: &str) -> bool {
-    let is_about = |rule: &ToolRule| match rule.tool.strip_suffix('*') {
-        Some(start) => tool.starts_with(start),
-        None => rule.tool.eq_ignore_ascii_case(tool),
-    };
-    let off = rules.without.iter().any(|rule| rule.uses.is_none() && is_about(rule));
-    !off && rules.only.as_ref().is_none_or(|only| only.iter().any(is_about))
 }
 
 /// Rules in the program's names for what has other names elsewhere. A patch is an edit, and the tools
@@ -158,12 +154,14 @@ fn as_known_here(rules: &ToolRules) -> ToolRules {
             patches.map(|rule| ToolRule { tool: "apply_patch".to_owned(), ..rule.clone() });
         rules.iter().map(renamed).chain(patches).collect()
     };
-    ToolRules { only: rules.only.as_deref().map(all), without: all(&rules.without) }
+    let (only, without) = (rules.only.as_deref().map(all), all(&rules.without));
+    ToolRules { only, without, layers: rules.layers.clone() }
 }
 
 fn renamed(rule: &ToolRule) -> ToolRule {
     let tool = match rule.tool.strip_prefix("mcp__") {
-        Some(rest) => rest.replacen("__", "_", 1),
+        Some(rest) if rest.contains("__") => rest.replacen("__", "_", 1),
+        Some(server) => format!("{}_*", server.trim_end_matches('*')),
         None => rule.tool.clone(),
     };
     ToolRule { tool, uses: rule.uses.clone() }

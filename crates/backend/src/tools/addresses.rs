@@ -12,6 +12,11 @@ pub(super) fn is_inside(domain: &str, url: &str) -> Option<bool> {
     })
 }
 
+/// Whether all programs read an address in the same way.
+pub(super) fn is_plain(url: &str) -> bool {
+    host(url).is_some()
+}
+
 /// The host of a plain address, in lower case.
 fn host(url: &str) -> Option<String> {
     let is_odd = |c: char| c == '\\' || c.is_whitespace() || c.is_control();

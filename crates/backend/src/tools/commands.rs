@@ -1,5 +1,7 @@
 //! Rules about commands: how they begin.
 
+use super::wildcard;
+
 /// What runs the command that is written behind it.
 const RUNNERS: [&str; 24] = [
     "bash", "builtin", "busybox", "command", "dash", "doas", "env", "eval", "exec", "find",
@@ -21,6 +23,18 @@ pub(super) fn is_allowed(uses: &str, command: &str) -> bool {
         Some(start) => given.join(" ").starts_with(start),
         None => given == words(uses).collect::<Vec<_>>(),
     }
+}
+
+/// Whether a command surely fits a pattern with `*` in it, and is one command.
+pub(super) fn is_allowed_by_wildcard(pattern: &str, command: &str) -> bool {
+    let given: Vec<&str> = words(command).collect();
+    is_plain(command) && !changes_git(command) && wildcard::fits(pattern, &given.join(" "))
+}
+
+/// Every word of a command that may be a path.
+pub(super) fn paths(command: &str) -> Vec<String> {
+    let is_path = |word: &String| word.contains('/') || word.starts_with('~') || word == "..";
+    loose(command).into_iter().filter(is_path).collect()
 }
 
 /// Whether a command may be one that is prohibited, however it is written.
@@ -120,12 +134,7 @@ fn occurs(wanted: &[&str], given: &[String]) -> bool {
 }
 
 fn fits(wanted: &str, word: &str) -> bool {
-    match wanted.strip_suffix('*') {
-        Some(start) => {
-            word.get(..start.len()).is_some_and(|begins| begins.eq_ignore_ascii_case(start))
-        }
-        None => wanted.eq_ignore_ascii_case(word),
-    }
+    wildcard::fits(&wanted.to_ascii_lowercase(), &word.to_ascii_lowercase())
 }
 
 /// A program's name without the way to it.

@@ -3,6 +3,8 @@
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
+use super::wildcard;
+
 /// Whether a path surely fits a pattern, wherever links in it lead.
 pub(super) fn is_allowed(pattern: &str, path: &str, workspace: &Path) -> bool {
     let places = Places::of(pattern, path, workspace);
@@ -14,6 +16,75 @@ pub(super) fn may_be_prohibited(pattern: &str, path: &str, workspace: &Path) -> 
     let Some(places) = Places::of(pattern, path, workspace) else { return true };
     let Places { base, real_base, rest, written, real } = places;
     fits(&base, &rest, &written) || fits(&real_base, &rest, &real)
+}
+
+/// Whether a path surely fits a pattern in which `*` stands for any characters, `/` too, wherever
+/// links in it lead.
+pub(super) fn fits_wildcard(pattern: &str, path: &str, workspace: &Path) -> bool {
+    let (Some(pattern), Some(found)) = (at_home(pattern), Located::of(path, workspace)) else {
+        return false;
+    };
+    match found.real.strip_prefix(&found.real_workspace) {
+        Ok(below) if !pattern.starts_with('/') => fits_text(&pattern, below),
+        _ => pattern.starts_with('/') && fits_text(&pattern, &found.real),
+    }
+}
+
+/// Whether a path may fit such a pattern, as it is written or where links in it lead.
+pub(super) fn may_fit_wildcard(pattern: &str, path: &str, workspace: &Path) -> bool {
+    let (Some(pattern), Some(found)) = (at_home(pattern), Located::of(path, workspace)) else {
+        return true;
+    };
+    let Located { workspace, real_workspace, written, real } = found;
+    let below = [written.strip_prefix(&workspace), real.strip_prefix(&real_workspace)];
+    let is_out = below.iter().any(Result::is_err);
+    let is_above = pattern.starts_with("..") && is_out;
+    let below = below.into_iter().flatten();
+    // Some versions read `**/` as any folders or none.
+    let patterns = [pattern.replace("**/", "*"), pattern];
+    let fits = |path: &Path| patterns.iter().any(|pattern| fits_text(pattern, path));
+    is_above || below.chain([written.as_path(), real.as_path()]).any(fits)
+}
+
+/// Whether a path may lead out of the workspace.
+pub(super) fn may_lead_out(path: &str, workspace: &Path) -> bool {
+    Located::of(path, workspace).is_none_or(|found| {
+        !found.written.starts_with(&found.workspace)
+            || !found.real.starts_with(&found.real_workspace)
+    })
+}
+
+/// A path, as it is written and where it leads.
+struct Located {
+    workspace: PathBuf,
+    real_workspace: PathBuf,
+    written: PathBuf,
+    real: PathBuf,
+}
+
+impl Located {
+    /// Nothing when it cannot be judged.
+    fn of(path: &str, workspace: &Path) -> Option<Self> {
+        if path.is_empty() || path.trim() != path || path.starts_with('~') {
+            return None;
+        }
+        let (workspace, written) = (plain(workspace)?, plain(&workspace.join(path))?);
+        let (real_workspace, real) = (resolved(&workspace)?, resolved(&written)?);
+        Some(Self { workspace, real_workspace, written, real })
+    }
+}
+
+/// A pattern with the home folder in place of `~` and `$HOME`.
+fn at_home(pattern: &str) -> Option<String> {
+    let rest = pattern.strip_prefix('~').or_else(|| pattern.strip_prefix("$HOME"));
+    match rest.filter(|rest| rest.is_empty() || rest.starts_with('/')) {
+        Some(rest) => Some(format!("{}{rest}", std::env::home_dir()?.to_str()?)),
+        None => Some(pattern.trim_start_matches("./").to_owned()),
+    }
+}
+
+fn fits_text(pattern: &str, path: &Path) -> bool {
+    path.to_str().is_some_and(|path| wildcard::fits(pattern, path))
 }
 
 /// A path and a pattern in the same terms.

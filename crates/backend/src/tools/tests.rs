@@ -4,11 +4,12 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{ToolRule, ToolRules};
+use super::{ToolDecision, ToolRule, ToolRules};
 
 fn rules(only: &[&str], without: &[&str]) -> ToolRules {
     let read = |texts: &[&str]| texts.iter().map(|text| ToolRule::read(text)).collect();
-    ToolRules { only: (!only.is_empty()).then(|| read(only)), without: read(without) }
+    let only = (!only.is_empty()).then(|| read(only));
+    ToolRules { only, without: read(without), ..ToolRules::default() }
 }
 
 fn shell(command: &str) -> Value {
@@ -129,7 +130,7 @@ fn what_is_taken_away_stays_away_whatever_surrounds_it() {
 
 #[test]
 fn nothing_is_a_list_too() {
-    let nothing = ToolRules { only: Some(vec![]), without: vec![] };
+    let nothing = ToolRules { only: Some(vec![]), ..ToolRules::default() };
     assert!(nothing.refusal("Read", &json!({}), Path::new("/p")).is_some());
     assert_eq!(nothing.offered(), Some(vec![]));
 }
@@ -268,5 +269,117 @@ fn a_patch_is_about_every_file_it_names() {
         for rules in [&some, &none] {
             assert!(rules.refusal("apply_patch", &input, Path::new("/p")).is_some(), "{input}");
         }
+    }
+}
+
+fn decided(layer: &[(&str, &str, bool)]) -> ToolRules {
+    let decision =
+        |(tool, uses, allowed): &(&str, &str, bool)| ToolDecision::new(tool, Some(*uses), *allowed);
+    ToolRules { layers: vec![layer.iter().map(decision).collect()], ..ToolRules::default() }
+}
+
+#[test]
+fn the_last_decision_that_fits_holds() {
+    let rules = decided(&[
+        ("bash", "*", false),
+        ("bash", "git *", true),
+        ("bash", "git push*", false),
+        ("bash", "git push origin dev", true),
+        ("edit", "*", false),
+        ("edit", "docs/*", true),
+        ("read", "*.env", false),
+        ("webfetch", "*", false),
+        ("webfetch", "https://docs.rs/*", true),
+        ("task", "*", false),
+        ("task", "scout", true),
+        ("github_*", "*", false),
+    ]);
+    let file = |path: &str| json!({ "filePath": path });
+    let table = [
+        ("bash", shell("ls"), false),
+        ("bash", shell("git status"), true),
+        ("bash", shell("git"), true),
+        ("bash", shell("gitk"), false),
+        ("bash", shell("git status; rm x"), false),
+        ("bash", shell("git push origin main"), false),
+        ("bash", shell("git push origin dev"), true),
+        ("bash", shell("git push origin dev --force"), false),
+        ("bash", json!({}), false),
+        ("edit", file("docs/a/b.md"), true),
+        ("edit", file("src/a.rs"), false),
+        ("edit", file("docs/../src/a.rs"), false),
+        ("edit", json!({ "filePath": ["docs/a"] }), false),
+        ("read", file("a.rs"), true),
+        ("read", file("config/.env"), false),
+        ("webfetch", json!({ "url": "https://docs.rs/serde" }), true),
+        ("webfetch", json!({ "url": "https://docs.rs.evil/serde" }), false),
+        ("task", json!({ "subagent_type": "scout" }), true),
+        ("task", json!({ "subagent_type": "worker" }), false),
+        ("github_create_issue", json!({}), false),
+        ("mcp__github__create_issue", json!({}), false),
+        ("github-create_issue", json!({}), false),
+        ("gitlab_create_issue", json!({}), true),
+        ("grep", json!({ "pattern": "x" }), true),
+    ];
+    let workspace = tempfile::tempdir().unwrap();
+    for (tool, input, allowed) in table {
+        let refusal = rules.refusal(tool, &input, workspace.path());
+        assert_eq!(refusal.is_none(), allowed, "{tool} {input}: {refusal:?}");
+    }
+    assert!(rules.may_use("bash") && rules.may_use("edit") && !rules.may_use("github_x"));
+    assert_eq!(rules.offered(), None);
+    assert_eq!(rules.limits("bash"), ["only git *", "not git push*", "only git push origin dev"]);
+    // What comes last holds, whatever was said before.
+    let rules = decided(&[("bash", "rm *", false), ("bash", "*", true)]);
+    assert_eq!(rules.refusal("bash", &shell("rm x"), workspace.path()), None);
+}
+
+#[test]
+fn a_layer_that_denies_everything_offers_what_it_names_afterwards() {
+    let rules = decided(&[("edit", "*", true), ("*", "*", false), ("read", "*", true)]);
+    assert_eq!(rules.offered(), Some(vec!["read"]));
+    for tool in ["edit", "bash", "mcp__a__b", "Anything"] {
+        assert!(rules.refusal(tool, &json!({}), Path::new("/w")).is_some(), "{tool}");
+    }
+    assert_eq!(rules.refusal("read", &json!({ "path": "a" }), Path::new("/w")), None);
+    // All layers have to agree.
+    let mut both = decided(&[("read", "*", false)]);
+    both.layers.extend(rules.layers);
+    assert_eq!(both.offered(), Some(vec![]));
+    assert_eq!(both.withheld(), ["read"]);
+}
+
+#[test]
+fn paths_outside_of_the_workspace_can_be_denied() {
+    let rules =
+        decided(&[("external_directory", "*", false), ("external_directory", "/usr/*", true)]);
+    let (workspace, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    symlink(elsewhere.path(), workspace.path().join("link")).unwrap();
+    let outside = elsewhere.path().join("x").display().to_string();
+    for (tool, input, allowed) in [
+        ("read", json!({ "filePath": "a.rs" }), true),
+        ("read", json!({ "filePath": outside }), false),
+        ("read", json!({ "filePath": "link/x" }), false),
+        ("read", json!({ "filePath": "/usr/share/x" }), true),
+        ("bash", shell("cat a.rs"), true),
+        ("bash", shell(&format!("cat {outside}")), false),
+        ("bash", shell("cat ~/.ssh/id"), false),
+        ("bash", shell("cd .. && ls"), false),
+        ("bash", shell("cat src/a.rs"), true),
+    ] {
+        let refusal = rules.refusal(tool, &input, workspace.path());
+        assert_eq!(refusal.is_none(), allowed, "{tool} {input}: {refusal:?}");
+    }
+}
+
+#[test]
+fn a_rule_can_name_a_whole_server_and_several_helpers() {
+    let off = rules(&[], &["mcp__github"]);
+    assert!(off.refusal("mcp__github__issue", &json!({}), Path::new("/w")).is_some());
+    assert_eq!(off.refusal("mcp__gitlab__issue", &json!({}), Path::new("/w")), None);
+    let some = rules(&["Task(scout, worker)"], &[]);
+    for (name, allowed) in [("scout", true), ("worker", true), ("other", false)] {
+        let refusal = some.refusal("Task", &json!({ "subagent_type": name }), Path::new("/w"));
+        assert_eq!(refusal.is_none(), allowed, "{name}");
     }
 }

@@ -96,7 +96,7 @@ fn entry(registry: &Registry, entity: &Entity, typed: &str) -> Meant {
     if let Err(missing) = arguments::require(entity, typed) {
         return Meant::Nothing(missing.to_string());
     }
-    let is_restricted = entity.tools.only.is_some() || !entity.tools.without.is_empty();
+    let is_restricted = !entity.tools.is_everything();
     if is_restricted || entity.model.is_some() || !registry.pages(entity).is_empty() {
         let kind = if entity.kind == Kind::Skill { EntryKind::Skill } else { EntryKind::Command };
         return Meant::Apart {

@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::gate::Refused;
 use crate::show::proper_name;
 use crate::trust::{Answered, Asking};
-use crate::{settings, stage};
+use crate::{roles, settings, stage};
 
 /// A run that was begun or taken up.
 pub(super) struct Begun {
@@ -100,6 +100,7 @@ impl Wish {
                 false => Hindrance::Untrusted(refused, failure),
             }
         })?;
+        roles::agents(&catalog, &workflow.graph, &wanted).map_err(Hindrance::Failed)?;
         let prompt = read_prompt(text, &self.folder, &workflow.name);
         let prompt = prompt.map_err(|error| Hindrance::Failed(error.into()))?;
         self.start(workflow, prompt, (wanted, given), catalog.registry).map_err(Hindrance::Failed)

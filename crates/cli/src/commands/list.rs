@@ -4,9 +4,9 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use atomic_registry::settings::Values;
-use atomic_registry::{Class, Kind, Named, Names};
+use atomic_registry::{Class, Decision, Entity, Kind, Named, Names};
 use console::{Alignment, Term, measure_text_width, pad_str, style, truncate_str};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::{ListArgs, Sort};
 use crate::catalog::Catalog;
@@ -102,7 +102,7 @@ fn short_origin(catalog: &Catalog, named: &Named) -> String {
     }
 }
 
-fn as_json(catalog: &Catalog, named: &Named) -> serde_json::Value {
+fn as_json(catalog: &Catalog, named: &Named) -> Value {
     let mut value = json!({
         "kind": match named.class {
             Class::BuiltIn => "command",
@@ -132,12 +132,23 @@ fn as_json(catalog: &Catalog, named: &Named) -> serde_json::Value {
             value["tools"] = json!({
                 "only": entity.tools.only,
                 "without": entity.tools.without,
+                "decisions": decisions(entity),
             });
             entity.origin.path.clone()
         }),
     };
     value["path"] = path.map(|path| path.display().to_string()).into();
     value
+}
+
+/// The ordered decisions about tools, in the form of OpenCode's `permission`.
+fn decisions(entity: &Entity) -> Value {
+    let decision = |it: &Decision| {
+        let action = if it.allowed { "allow" } else { "deny" };
+        json!({ "permission": it.key, "pattern": it.uses.as_deref().unwrap_or("*"), "action": action })
+    };
+    let layer = |layer: &Vec<Decision>| layer.iter().map(decision).collect::<Vec<_>>();
+    json!(entity.tools.layers.iter().map(layer).collect::<Vec<_>>())
 }
 
 fn sort_of(class: Class) -> Sort {

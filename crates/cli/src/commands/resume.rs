@@ -18,7 +18,7 @@ use crate::gate::UntrustedCode;
 use crate::settings::{self, SettingsArgs};
 use crate::show::Look;
 use crate::trust::Asking;
-use crate::{load, stage};
+use crate::{load, roles, stage};
 
 pub(crate) fn resume(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     let dir = super::find_session(&args.session)?;
@@ -96,6 +96,7 @@ impl Prepared {
         } else {
             load::workflow_of(&created, &catalog.shelf.gate).map_err(Failure::Failed)?
         };
+        roles::agents(&catalog, &workflow.graph, &known)?;
         let backend = Some(created.backend.as_str());
         let stage = stage::stage(backend, &known, &created.workspace, catalog.registry)?;
         let trusted = known.program.trusted;

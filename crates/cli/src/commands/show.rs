@@ -6,6 +6,7 @@ use atomic_registry::settings::Values;
 use atomic_registry::{Class, Entity, Kind, Named, Names};
 use console::style;
 
+use crate::access::Access;
 use crate::args::ShowArgs;
 use crate::catalog::Catalog;
 use crate::failure::Failure;
@@ -50,8 +51,7 @@ fn entity(catalog: &Catalog, names: &Names, (named, kind): (&Named, Kind)) -> Re
     if let Some(model) = &entity.model {
         field("model", &model.raw);
     }
-    let tools = entity.tools.to_string();
-    field("tools", if tools == "all" { "all (it names none)" } else { &tools });
+    tools(entity, kind);
     field("from", &origin(catalog, entity));
     for other in registry.overridden(entity) {
         field("overrides", &origin(catalog, other));
@@ -61,6 +61,35 @@ fn entity(catalog: &Catalog, names: &Names, (named, kind): (&Named, Kind)) -> Re
     }
     paint::line(&format!("\n{}", paint::printable(&prompt)));
     Ok(())
+}
+
+/// What an entity may use: as it was written, and what comes of it on each backend.
+fn tools(entity: &Entity, kind: Kind) {
+    let tools = &entity.tools;
+    if tools.is_everything() {
+        field("tools", "all (it names none)");
+    } else {
+        let by = match tools.by.as_slice() {
+            [] => String::new(),
+            keys => format!(" (by {})", keys.join(", ")),
+        };
+        field("tools", &format!("{tools}{by}"));
+    }
+    if tools.unclear {
+        field("unclear", "something about tools cannot be read and is denied: see atomic doctor");
+    }
+    if !tools.unknown.is_empty() {
+        field("unknown", &format!("{} (denied)", tools.unknown.join(", ")));
+    }
+    if !tools.elsewhere.is_empty() {
+        let provider = entity.origin.provider.name();
+        field("left out", &format!("{} (only in {provider})", tools.elsewhere.join(", ")));
+    }
+    if kind == Kind::Agent || !tools.is_everything() {
+        for access in Access::everywhere(entity) {
+            field(access.backend, &access.lines().join("\n"));
+        }
+    }
 }
 
 /// What every name has.

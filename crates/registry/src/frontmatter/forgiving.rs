@@ -90,7 +90,11 @@ struct Restriction<'t> {
 impl Restriction<'_> {
     fn restrict(self, head: &mut Map<String, Value>, oddities: &mut Vec<Oddity>) {
         let denies = |key: &str| keys::spelled(key) == "disallowed-tools";
-        let is_said = |key: &String| keys::is_about_tools(key) && denies(key) == denies(self.key);
+        let same = |key: &str| match keys::spelled(key).as_str() {
+            "allowed-tools" => "tools".to_owned(),
+            other => other.to_owned(),
+        };
+        let is_said = |key: &String| keys::is_about_tools(key) && same(key) == same(self.key);
         if head.keys().any(is_said) {
             return;
         }

@@ -13,12 +13,12 @@ use super::{Act, Scenario, Sent, Stage, Words, sent};
 
 /// Only these rules, in the words of the program: `{shell}(git:*)`.
 fn only(words: &Words, rules: &[&str]) -> ToolRules {
-    ToolRules { only: Some(read(words, rules)), without: vec![] }
+    ToolRules { only: Some(read(words, rules)), ..ToolRules::default() }
 }
 
 /// Everything but these.
 fn without(words: &Words, rules: &[&str]) -> ToolRules {
-    ToolRules { only: None, without: read(words, rules) }
+    ToolRules { without: read(words, rules), ..ToolRules::default() }
 }
 
 fn read(words: &Words, rules: &[&str]) -> Vec<ToolRule> {

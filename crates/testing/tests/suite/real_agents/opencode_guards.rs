@@ -127,7 +127,8 @@ async fn one_prompt_at_a_time(stand: &Stand, conversation: &dyn Conversation) {
 }
 
 async fn refusals_are_told(stand: &Stand) {
-    let off = ToolRules { only: None, without: vec![ToolRule::new("bash", Some("touch:*"))] };
+    let without = vec![ToolRule::new("bash", Some("touch:*"))];
+    let off = ToolRules { without, ..ToolRules::default() };
     let request = OpenRequest { tools: off, questions: false, ..stand.request("refused") };
     let conversation = stand.open(request).await;
     let (heard, stop) = exchange(conversation.as_ref(), "refused").await;

@@ -1,0 +1,356 @@
+//! What an entity may use, as it was written.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::entity::Provider;
+use crate::normal::is_yes;
+use crate::permission::{self, Decision};
+use crate::tools::{self, Meaning};
+
+/// What an entity may use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tools {
+    /// Only these, when there is such a list. A rule stands in parentheses: `bash(git:*)`.
+    pub only: Option<Vec<String>>,
+    /// None of these.
+    pub without: Vec<String>,
+    /// Ordered decisions, as in OpenCode's `permission`. In each layer the last one that fits a
+    /// use holds, and every layer has to allow it. The first layer is the entity's own.
+    pub layers: Vec<Vec<Decision>>,
+    /// Names that are not known; they allow nothing.
+    pub unknown: Vec<String>,
+    /// Names of what only the file's own program can do.
+    pub elsewhere: Vec<String>,
+    /// The keys that restrict, such as `tools` or `permission`.
+    pub by: Vec<&'static str>,
+    /// Whether something about tools could not be understood and is denied therefore.
+    pub unclear: bool,
+}
+
+impl Tools {
+    /// Reads what stands behind `tools` in a file of a provider; the error says what is wrong.
+    pub fn read(value: &Value, provider: Provider) -> Result<Self, String> {
+        let reader = Reader { provider };
+        match value {
+            // A restriction without a value does not mean everything.
+            Value::Null => Err("nothing stands behind it".to_owned()),
+            Value::String(text) => reader.text(text),
+            Value::Array(items) => reader.list(items),
+            Value::Object(fields) if fields.is_empty() => Err("it is empty".to_owned()),
+            Value::Object(fields) => Ok(Self::switched(fields)),
+            Value::Bool(_) | Value::Number(_) => Err(format!("{value} is not a list of tools")),
+        }
+    }
+
+    /// Switches of single tools, as OpenCode has them: everything that is not named stays on.
+    fn switched(fields: &Map<String, Value>) -> Self {
+        let mut tools = Self::default();
+        let problems = tools.decide(Some(fields), None);
+        tools.unclear = !problems.is_empty();
+        tools
+    }
+
+    /// Adds a layer of decisions; what could not be understood is denied and returned.
+    pub(crate) fn decide(
+        &mut self,
+        switches: Option<&Map<String, Value>>,
+        permission: Option<&Value>,
+    ) -> Vec<String> {
+        let decided = permission::read(switches, permission);
+        self.unknown.extend(decided.layer.iter().filter_map(Decision::unknown));
+        self.layers.push(decided.layer);
+        decided.problems
+    }
+
+    /// Nothing at all.
+    pub(crate) fn none() -> Self {
+        Self { only: Some(vec![]), ..Self::default() }
+    }
+
+    /// Nothing at all, because it is not clear what is meant.
+    pub(crate) fn denied() -> Self {
+        Self { unclear: true, ..Self::none() }
+    }
+
+    /// The same without those that another list names.
+    pub(crate) fn except(mut self, other: Self) -> Self {
+        self.unknown.extend(other.unknown);
+        let Some(names) = other.only else { return Self::none() };
+        self.without.extend(names);
+        self.without_forbidden()
+    }
+
+    /// Whether nothing is restricted.
+    pub fn is_everything(&self) -> bool {
+        let is_open = |layer: &Vec<Decision>| layer.iter().all(|decision| decision.allowed);
+        self.only.is_none() && self.without.is_empty() && self.layers.iter().all(is_open)
+    }
+
+    /// Whether some use of one of our tools is allowed.
+    pub fn may_use(&self, ours: &str) -> bool {
+        let is_it = |name: &String| tool(name) == ours;
+        let off = self.without.iter().any(|name| !name.contains('(') && is_it(name));
+        let is_in = |only: &Vec<String>| only.iter().any(is_it);
+        let by_layers = self.layers.iter().all(|layer| permission::may_use(layer, ours));
+        !off && self.only.as_ref().is_none_or(is_in) && by_layers
+    }
+
+    /// Whether files can be changed.
+    pub fn may_edit(&self) -> bool {
+        ["edit", "write", "multiedit", "patch"].iter().any(|tool| self.may_use(tool))
+    }
+
+    /// Whether commands can be run.
+    pub fn may_run(&self) -> bool {
+        self.may_use("bash")
+    }
+
+    /// Whether files can be read. A shell can read them, too.
+    pub fn may_read(&self) -> bool {
+        self.may_use("read") || self.may_run()
+    }
+
+    /// Takes out of the list what is forbidden. Without a rule, a tool is forbidden whatever rule
+    /// allows some of it.
+    fn without_forbidden(mut self) -> Self {
+        if self.without.is_empty() {
+            return self;
+        }
+        let taken: BTreeSet<String> = self.without.iter().map(|name| whole(name)).collect();
+        if let Some(only) = &mut self.only {
+            only.retain(|name| !taken.contains(&whole(name)) && !taken.contains(&tool(name)));
+        }
+        self
+    }
+}
+
+/// Reads names as a provider means them.
+struct Reader {
+    provider: Provider,
+}
+
+impl Reader {
+    fn text(&self, text: &str) -> Result<Tools, String> {
+        let names = split(text)?;
+        let words: Vec<&str> = names.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            [all, ..] if !text.contains(',') && all.eq_ignore_ascii_case("all") => {
+                match &words[1..] {
+                    [] | ["tools"] => Ok(Tools::default()),
+                    _ => Err(format!("`{text}` is a sentence")),
+                }
+            }
+            [none] if none.eq_ignore_ascii_case("none") => Ok(Tools::none()),
+            _ => Ok(self.only(names)),
+        }
+    }
+
+    fn list(&self, items: &[Value]) -> Result<Tools, String> {
+        let (mut names, mut off) = (vec![], vec![]);
+        for item in items {
+            match item {
+                Value::Null => {}
+                Value::String(text) => names.push(text.clone()),
+                Value::Object(fields) => {
+                    for (name, value) in fields {
+                        let rule = value.as_str().filter(|_| name.contains('('));
+                        match (rule, is_yes(value)) {
+                            // `- Bash(git add: x)` has a colon in it.
+                            (Some(rule), _) => names.push(format!("{name}: {rule}")),
+                            (None, Some(true)) => names.push(name.clone()),
+                            (None, Some(false)) => off.push(name.clone()),
+                            (None, None) => {
+                                let problem = "is neither true nor false";
+                                return Err(format!("`{name}: {value}` {problem}"));
+                            }
+                        }
+                    }
+                }
+                Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+                    return Err(format!("{item} is not the name of a tool"));
+                }
+            }
+        }
+        // A comma in a rule parts what belongs together, so they are put together first.
+        let names = split(&names.join(", "))?;
+        let only = match names.is_empty() && !off.is_empty() {
+            true => Tools::default(),
+            false => self.only(names),
+        };
+        Ok(if off.is_empty() { only } else { only.except(self.only(off)) })
+    }
+
+    fn only(&self, names: Vec<String>) -> Tools {
+        let mut tools = Tools { only: Some(vec![]), ..Tools::default() };
+        let (mut only, mut seen) = (vec![], BTreeSet::new());
+        for name in names {
+            let name = lower(&name);
+            if matches!(name.as_str(), "*" | "all") {
+                return Tools::default();
+            }
+            let rule = name.find('(').map_or("", |at| &name[at..]);
+            let meant = match tools::meaning(self.provider, &name) {
+                Meaning::Tools(meant) => meant,
+                Meaning::Elsewhere => {
+                    tools.elsewhere.push(name);
+                    continue;
+                }
+                // It stays, so that a list of such names is not an empty one.
+                Meaning::Unknown => {
+                    let bare = name.split_once('(').map_or(name.as_str(), |(bare, _)| bare);
+                    tools.unknown.push(bare.to_owned());
+                    vec![bare.to_owned()]
+                }
+            };
+            let all = meant.into_iter().map(|tool| format!("{tool}{rule}"));
+            only.extend(all.filter(|name| seen.insert(name.clone())));
+        }
+        tools.only = Some(only);
+        tools
+    }
+}
+
+impl fmt::Display for Tools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let layers: Vec<String> =
+            self.layers.iter().map(|layer| permission::shown(layer)).collect();
+        let layers: Vec<&str> =
+            layers.iter().map(String::as_str).filter(|shown| *shown != "all").collect();
+        let listed = match (&self.only, self.without.as_slice()) {
+            (Some(only), _) if only.is_empty() => return f.write_str("none"),
+            (Some(only), without) => {
+                // Of what is not in the list nothing has to be said.
+                let named: BTreeSet<String> = only.iter().map(|name| tool(name)).collect();
+                let but = without.iter().filter(|name| named.contains(&tool(name)));
+                let but: Vec<&str> = but.map(String::as_str).collect();
+                let but =
+                    if but.is_empty() { String::new() } else { format!(" but {}", but.join(", ")) };
+                format!("{}{but}", only.join(", "))
+            }
+            (None, []) if layers.is_empty() => return f.write_str("all"),
+            (None, []) => String::new(),
+            (None, without) => format!("all but {}", without.join(", ")),
+        };
+        let all: Vec<&str> =
+            [listed.as_str()].into_iter().filter(|it| !it.is_empty()).chain(layers).collect();
+        f.write_str(&all.join("; of these "))
+    }
+}
+
+/// A tool by the name we have for it, without its rule.
+fn tool(name: &str) -> String {
+    let bare = name.split_once('(').map_or(name, |(bare, _)| bare).trim();
+    tools::find(bare).map_or_else(|| bare.to_owned(), |tool| tool.name.to_owned())
+}
+
+/// The same with its rule.
+fn whole(name: &str) -> String {
+    let rule = name.find('(').map_or("", |at| &name[at..]);
+    format!("{}{rule}", tool(name))
+}
+
+/// A tool in lower case; the rule in parentheses stays as it is.
+fn lower(tool: &str) -> String {
+    let tool = tool.trim();
+    match tool.find('(') {
+        Some(rule) => format!("{}{}", tool[..rule].trim_end().to_lowercase(), &tool[rule..]),
+        None => tool.to_lowercase(),
+    }
+}
+
+/// Names between commas, or between spaces where there are no commas; both count only outside of
+/// parentheses. The error names a parenthesis that nobody closed.
+fn split(text: &str) -> Result<Vec<String>, String> {
+    let text = text.trim();
+    let text =
+        text.strip_prefix('[').map_or(text, |inner| inner.strip_suffix(']').unwrap_or(inner));
+    let parts = |is_end: fn(char) -> bool| {
+        let (mut depth, mut parts) = (0_usize, vec![String::new()]);
+        for c in text.chars() {
+            match c {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth == 0 && is_end(c) {
+                parts.push(String::new());
+            } else if let Some(part) = parts.last_mut() {
+                part.push(c);
+            }
+        }
+        if depth > 0 {
+            return Err(format!("a parenthesis in `{text}` is not closed"));
+        }
+        // Lists that were put on one line still have their dashes.
+        let clean = |part: &String| {
+            let part = part.trim();
+            let part = part.strip_prefix("- ").unwrap_or(part);
+            part.trim_matches(['"', '\'', '`']).to_owned()
+        };
+        let is_name = |part: &String| !part.is_empty() && part != "-";
+        Ok(parts.iter().map(clean).filter(is_name).collect::<Vec<_>>())
+    };
+    let by_comma = parts(|c| matches!(c, ',' | ';' | '\n'))?;
+    if by_comma.len() > 1 { Ok(by_comma) } else { parts(char::is_whitespace) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::Tools;
+    use crate::entity::Provider;
+
+    #[test]
+    fn tools_are_one_list_however_they_are_written() {
+        for (value, shown) in [
+            (json!("*"), "all"),
+            (json!(["all"]), "all"),
+            (json!([]), "none"),
+            (json!(""), "none"),
+            (json!("Read, Write"), "read, write"),
+            (json!("Read Write"), "read, write"),
+            (json!("Bash(git:*), Edit"), "bash(git:*), edit"),
+            (json!("Bash(npm run test, npm run lint)"), "bash(npm run test, npm run lint)"),
+            (json!("[Read, Grep"), "read, grep"),
+            (json!(["Read", "read", "Bash(Git:*)"]), "read, bash(Git:*)"),
+            (json!(["Read, Write"]), "read, write"),
+            (json!({"bash": true, "write": false}), "all but edit"),
+            (json!({"write": false, "Edit": false}), "all but edit"),
+            (json!({"bash": true}), "all"),
+            (json!({"read": true, "*": false}), "none"),
+            (json!({"*": false}), "none"),
+            (json!({"*": false, "read": "yes"}), "read"),
+            (json!({"*": true, "write": false}), "all but edit"),
+            (json!(["Bash(a", "b)", "Read"]), "bash(a, b), read"),
+            (json!([{"Bash(git add": "*)"}, null]), "bash(git add: *)"),
+            (json!([{"bash": true}, {"write": false}]), "bash"),
+            (json!([{"bash": true}, "Read, bash"]), "bash, read"),
+            (json!("All tools"), "all"),
+            (json!("None"), "none"),
+            (json!("- Read - Edit"), "read, edit"),
+            (json!("mcp__github__create_issue"), "mcp__github__create_issue"),
+        ] {
+            assert_eq!(
+                Tools::read(&value, Provider::Claude).map(|tools| tools.to_string()),
+                Ok(shown.to_owned()),
+                "{value}"
+            );
+        }
+        let wrong: [(Value, &str); 7] = [
+            (json!(null), "nothing stands behind it"),
+            (json!("All tools except Bash"), "`All tools except Bash` is a sentence"),
+            (json!("Bash(git"), "a parenthesis in `Bash(git` is not closed"),
+            (json!(7), "7 is not a list of tools"),
+            (json!([7]), "7 is not the name of a tool"),
+            (json!([{"bash": 7}]), "`bash: 7` is neither true nor false"),
+            (json!({}), "it is empty"),
+        ];
+        for (value, message) in wrong {
+            assert_eq!(Tools::read(&value, Provider::Claude), Err(message.to_owned()));
+        }
+    }
+}

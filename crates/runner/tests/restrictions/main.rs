@@ -1,0 +1,242 @@
+//! What agents may do, as their files say it and as each backend enforces it.
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use atomic_backend::ToolRules;
+use atomic_event::BackendId;
+use atomic_registry::{Entity, Folders, Kind, Registry};
+use atomic_runner::tools_of;
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+
+/// An agent, and what it may do: on its own program, and so on every other.
+struct Agent {
+    line: usize,
+    provider: String,
+    read: char,
+    edit: char,
+    run: char,
+    head: String,
+}
+
+fn agents() -> Vec<Agent> {
+    let mut agents = vec![];
+    for (index, text) in include_str!("agents.txt").lines().enumerate() {
+        if text.is_empty() || text.starts_with('#') {
+            continue;
+        }
+        let parts: Vec<&str> = text.splitn(3, " | ").collect();
+        let [provider, may, head] = parts[..] else { panic!("line {}: {text}", index + 1) };
+        let may: Vec<char> = may.split(' ').map(|word| word.chars().next().unwrap()).collect();
+        agents.push(Agent {
+            line: index + 1,
+            provider: provider.to_owned(),
+            read: may[0],
+            edit: may[1],
+            run: may[2],
+            head: head.replace("\\n", "\n"),
+        });
+    }
+    agents
+}
+
+impl Agent {
+    fn name(&self) -> String {
+        if self.provider == "settings" { "x".to_owned() } else { format!("a{}", self.line) }
+    }
+
+    /// The file that it is in, unless it is one of many in settings.
+    fn file(&self) -> Option<PathBuf> {
+        let folder = match self.provider.as_str() {
+            "claude" => ".claude/agents",
+            "opencode" => ".opencode/agent",
+            "copilot" => ".github/agents",
+            "atomic" => ".atomic/agents",
+            _ => return None,
+        };
+        Some(Path::new(folder).join(format!("{}.md", self.name())))
+    }
+}
+
+/// A project with all agents in it, or with one file of settings.
+fn project(agents: &[&Agent]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = Map::new();
+    for agent in agents {
+        match agent.file() {
+            Some(file) => {
+                let path = folder.path().join(file);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, format!("---\n{}\n---\nGo.\n", agent.head)).unwrap();
+            }
+            None if agent.provider == "settings" => {
+                fs::write(folder.path().join("opencode.json"), &agent.head).unwrap();
+            }
+            None => {
+                let mut fields: Value = serde_json::from_str(&agent.head).unwrap();
+                fields["prompt"] = json!("Go.");
+                settings.insert(agent.name(), fields);
+            }
+        }
+    }
+    if !settings.is_empty() {
+        let text = json!({ "agent": settings }).to_string();
+        fs::write(folder.path().join("opencode.json"), text).unwrap();
+    }
+    folder
+}
+
+/// What the programs call their tools, and how paths are given to them.
+struct Words {
+    backend: &'static str,
+    path: &'static str,
+    read: &'static str,
+    edit: &'static [&'static str],
+    shell: &'static str,
+}
+
+const PROGRAMS: [Words; 4] = [
+    Words {
+        backend: "claude",
+        path: "file_path",
+        read: "Read",
+        edit: &["Edit", "Write", "MultiEdit"],
+        shell: "Bash",
+    },
+    Words {
+        backend: "opencode",
+        path: "filePath",
+        read: "read",
+        edit: &["edit", "write"],
+        shell: "bash",
+    },
+    Words {
+        backend: "copilot",
+        path: "path",
+        read: "view",
+        edit: &["edit", "create"],
+        shell: "bash",
+    },
+    Words { backend: "acp", path: "path", read: "read", edit: &["edit", "write"], shell: "bash" },
+];
+
+impl Words {
+    fn may_edit(&self, rules: &ToolRules, path: &str, workspace: &Path) -> bool {
+        let input = json!({ self.path: path });
+        let patch = json!({ "patchText": format!("*** Begin Patch\n*** Add File: {path}\n+x\n") });
+        let edits = self.edit.iter().any(|tool| rules.refusal(tool, &input, workspace).is_none());
+        edits || rules.refusal("apply_patch", &patch, workspace).is_none() && self.has_patch()
+    }
+
+    fn has_patch(&self) -> bool {
+        matches!(self.backend, "opencode" | "copilot")
+    }
+
+    fn may_run(&self, rules: &ToolRules, command: &str, workspace: &Path) -> bool {
+        rules.refusal(self.shell, &json!({ "command": command }), workspace).is_none()
+    }
+
+    /// What an entity may do here, in the letters of the table.
+    fn found(&self, entity: &Entity, workspace: &Path) -> [char; 3] {
+        let rules = tools_of(entity, &BackendId::from(self.backend));
+        let input = json!({ self.path: "src/a.rs" });
+        let read = rules.refusal(self.read, &input, workspace).is_none();
+        let edit = ["src/a.rs", "docs/a.md"].map(|path| self.may_edit(&rules, path, workspace));
+        let run = ["touch x", "git status"].map(|command| self.may_run(&rules, command, workspace));
+        let letter = |may: [bool; 2], some: char| match may {
+            [true, true] => 'y',
+            [false, false] => 'n',
+            [false, true] => some,
+            [true, false] => '?',
+        };
+        [if read { 'y' } else { 'n' }, letter(edit, 'd'), letter(run, 'g')]
+    }
+}
+
+#[test]
+fn agents_may_do_on_every_backend_what_they_may_on_their_own_program() {
+    let all = agents();
+    assert!(all.len() >= 120, "only {} agents", all.len());
+    let (whole, single): (Vec<&Agent>, Vec<&Agent>) =
+        all.iter().partition(|agent| agent.provider != "settings");
+    let projects = std::iter::once(whole).chain(single.into_iter().map(|agent| vec![agent]));
+    let mut wrong = vec![];
+    for agents in projects {
+        let folder = project(&agents);
+        let registry = Registry::read(&Folders::trusted(folder.path().to_owned(), None));
+        for agent in agents {
+            let entity = registry.get(Kind::Agent, &agent.name()).unwrap();
+            let expected = [agent.read, agent.edit, agent.run];
+            for words in PROGRAMS {
+                let found = words.found(entity, folder.path());
+                if found != expected {
+                    wrong.push(format!(
+                        "line {} on {}: expected {expected:?}, found {found:?}: {} {}",
+                        agent.line, words.backend, agent.provider, agent.head
+                    ));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A restriction that cannot be understood is reported, and so is a name that is not known.
+#[test]
+fn what_is_denied_because_it_is_not_understood_is_reported() {
+    for (head, unclear, unknown) in [
+        ("permission: {edit: never}", true, &[] as &[&str]),
+        ("permission: 7", true, &[] as &[&str]),
+        ("permission:", true, &[] as &[&str]),
+        ("permission: {}", true, &[] as &[&str]),
+        ("tools: {}", true, &[] as &[&str]),
+        ("tools:", true, &[] as &[&str]),
+        ("permissionMode: readonly", true, &[] as &[&str]),
+        ("disallowedTools: 7", true, &[] as &[&str]),
+        ("tools: Read, Frobnicate", false, &["frobnicate"]),
+        ("tools: {frobnicate: false}", false, &["frobnicate"]),
+        ("permission: {edit: deny}", false, &[] as &[&str]),
+        ("tools: Read", false, &[] as &[&str]),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(".opencode/agent/x.md");
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, format!("---\n{head}\n---\nGo.\n")).unwrap();
+        let registry = Registry::read(&Folders::trusted(folder.path().to_owned(), None));
+        let tools = &registry.get(Kind::Agent, "x").unwrap().tools;
+        assert_eq!(tools.unclear, unclear, "{head}");
+        assert_eq!(tools.unknown, unknown, "{head}");
+        let told = registry.findings.iter().filter(|finding| finding.message.contains("cannot be"));
+        assert_eq!(told.count() > 0, unclear, "{head}: {:?}", registry.findings);
+    }
+}
+
+/// Settings of the user hold for the project's agents, and a project cannot loosen them.
+#[test]
+fn settings_of_another_scope_only_restrict() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write("home/.config/opencode/opencode.json", r#"{"permission": {"bash": "deny"}}"#);
+    write("project/opencode.json", r#"{"permission": {"bash": "allow", "edit": "deny"}}"#);
+    write("project/.opencode/agent/theirs.md", "---\npermission: {bash: allow}\n---\nGo.\n");
+    write("home/.config/opencode/agent/mine.md", "---\nmode: all\n---\nGo.\n");
+    write("home/.claude/agents/other.md", "Go.\n");
+    let may = |trusted: bool, name: &str| {
+        let (project, home) = (folder.path().join("project"), folder.path().join("home"));
+        let folders = Folders { trusted, ..Folders::trusted(project, Some(home)) };
+        let registry = Registry::read(&folders);
+        let tools = &registry.get(Kind::Agent, name).unwrap().tools;
+        (tools.may_edit(), tools.may_run())
+    };
+    assert_eq!(may(true, "theirs"), (false, false));
+    assert_eq!(may(true, "mine"), (false, false));
+    // Without trust a project has no say about the user's agents.
+    assert_eq!(may(false, "mine"), (true, false));
+    assert_eq!(may(true, "other"), (true, true), "only OpenCode's agents go by its settings");
+}
