@@ -10,6 +10,7 @@ mod login;
 mod opencode;
 mod opencode_lists;
 mod program;
+mod restrictions;
 mod snake;
 mod together;
 mod trust;
