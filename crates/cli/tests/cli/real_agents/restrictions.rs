@@ -20,6 +20,8 @@ enum May {
     Read,
     /// Read, and change files.
     Edit,
+    /// Everything, also by a helper: without this nobody knows whether the tries would work.
+    Everything,
 }
 
 const CLAUDES: &str = ".claude/agents";
@@ -29,7 +31,7 @@ const OURS: &str = ".atomic/agents";
 const SETTINGS: &str = "opencode.json";
 
 /// Every way of writing it.
-const AGENTS: [Agent; 20] = [
+const AGENTS: [Agent; 21] = [
     Agent("listed", CLAUDES, "tools: Read, Grep, Task", May::Read),
     Agent(
         "taken",
@@ -70,16 +72,16 @@ const AGENTS: [Agent; 20] = [
     Agent("writer", CLAUDES, "tools: Read, Write, Edit", May::Edit),
     Agent("permitted", OPENCODES, "permission: {'*': deny, read: allow, edit: allow}", May::Edit),
     Agent("composer", COPILOTS, "tools: [codebase, edit/editFiles]", May::Edit),
+    Agent("free", OPENCODES, "permission: {edit: allow, bash: ask}", May::Everything),
 ];
 
-/// Writes the agents, a helper that may do everything, and what there is to read and to edit.
+/// Writes the agents, and what there is to read and to edit.
 fn set_up(work: &Path, agents: &[&Agent]) {
     let write = |path: String, text: String| {
         let path = work.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     };
-    write(format!("{CLAUDES}/aide.md"), "---\ndescription: Helps\n---\nYou help.\n".to_owned());
     write("notes.txt".to_owned(), "It is noted.\n".to_owned());
     let mut settings = json!({});
     for Agent(name, place, head, _) in agents {
@@ -117,11 +119,15 @@ impl Program {
         }
     }
 
+    /// Starts a helper of the program's own that may do everything.
     fn helps(self, prompt: &str) -> Reply {
-        let kind = if self == Copilot { "agent_type" } else { "subagent_type" };
-        let tool = if matches!(self, Claude(_)) { "Task" } else { "task" };
+        let (tool, kind, helper) = match self {
+            Claude(_) => ("Task", "subagent_type", "general-purpose"),
+            OpenCode => ("task", "subagent_type", "general"),
+            Copilot => ("task", "agent_type", "general-purpose"),
+        };
         let task =
-            json!({ "description": "a task", "prompt": prompt, kind: "aide", "name": "aide" });
+            json!({ "description": "a task", "prompt": prompt, kind: helper, "name": "aide" });
         Reply::call(tool, task)
     }
 }
@@ -179,11 +185,15 @@ fn only_do_what_they_may(program: Program, names: Option<&[&str]>) {
         found.sort_unstable();
         let edited = fs::read_to_string(work.join(format!("{name}-edited"))).unwrap();
         let (files, text): (&[&str], &str) = match may {
+            May::Everything => {
+                (&["edited", "helped-run", "helped-written", "run", "written"], "after")
+            }
             May::Edit => (&["edited", "written"], "after"),
             May::Read | May::Nothing => (&["edited"], "before"),
         };
         // A patch is an edit, where there is such a tool.
-        found.retain(|it| *it != "patched" || *may != May::Edit);
+        let may_edit = matches!(may, May::Edit | May::Everything);
+        found.retain(|it| !(may_edit && it.ends_with("patched")));
         assert_eq!((found.as_slice(), edited.as_str()), (files, text), "{name}: {head}: {ended:?}");
         let task = format!("Try as {name}.");
         let has_read = requests.iter().any(|it| {
@@ -208,6 +218,6 @@ fn readers_only_read_on_copilot() {
 /// writing lead to the same rules is checked without programs.
 #[test]
 fn readers_only_read_on_claude() {
-    let names = ["taken", "planner2", "starred", "editors", "permitted"];
+    let names = ["taken", "planner2", "starred", "patterned", "editors", "permitted", "free"];
     only_do_what_they_may(Claude(CLAUDE), Some(&names));
 }
