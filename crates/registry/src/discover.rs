@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use serde_json::Value;
+
 use crate::allowed::Tools;
 use crate::entity::{Entity, Kind, Origin, Prompt, Provider, Scope};
 use crate::files::{self, Walk};
@@ -107,10 +109,12 @@ const SETTINGS: &str = "opencode.json";
 /// Puts what OpenCode's settings allow all agents before what they allow this one, which is heard
 /// after them. Settings of another scope can only restrict, those of a project only with trust.
 fn inherit(entity: &mut Entity, general: &BTreeMap<Scope, Vec<Decision>>, is_trusted: bool) {
-    let mut own = match entity.kind {
-        Kind::Agent => permission::native(&entity.name.to_lowercase()),
-        Kind::Command | Kind::Skill => vec![],
+    // A command may name the agent that it is for.
+    let agent = match entity.kind {
+        Kind::Agent => Some(entity.name.as_str()),
+        Kind::Command | Kind::Skill => entity.more.get("agent").and_then(Value::as_str),
     };
+    let mut own = agent.map_or(vec![], |agent| permission::native(&agent.to_lowercase()));
     let (scope, is_native) = (entity.origin.scope, !own.is_empty());
     let of_scope = general.get(&scope).map_or(&[][..], Vec::as_slice);
     own.extend_from_slice(of_scope);

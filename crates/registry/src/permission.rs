@@ -274,6 +274,9 @@ pub(crate) fn may_use(layer: &[Decision], tool: &str) -> bool {
 
 /// A layer in a few words: `all but edit, bash(rm *)`, or `read, grep`.
 pub(crate) fn shown(layer: &[Decision]) -> String {
+    if layer == reading() {
+        return "what only reads".to_owned();
+    }
     let general = layer.iter().rposition(|it| it.key == "*" && it.uses.is_none());
     let (is_closed, rest) = match general {
         Some(at) => (!layer[at].allowed, &layer[at + 1..]),

@@ -50,6 +50,7 @@ mod process;
 mod question;
 mod real_agents;
 mod registry;
+mod restrictions;
 mod scene;
 mod sessions;
 mod settings;

@@ -1,0 +1,115 @@
+//! What agents may use: shown for each backend, reported where it is not clear, and enough for
+//! their roles.
+
+use std::fs;
+
+use crate::env::TestEnv;
+use crate::scene::{Scene, done, gave_up, review, reviewer, worker};
+
+fn write(env: &TestEnv, path: &str, text: &str) {
+    let path = env.outside(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+#[test]
+fn an_agent_is_shown_with_what_it_may_do_on_each_backend() {
+    let env = TestEnv::new();
+    for (path, head) in [
+        (".claude/agents/free.md", "description: Does everything"),
+        (".claude/agents/planning.md", "tools: Read, Edit, Bash\npermissionMode: plan"),
+        (
+            ".opencode/agent/careful.md",
+            "permission:\n  edit: {'*': deny, 'docs/*': allow}\n  bash: {'*': deny, 'git *': allow, \
+             'git push*': deny}\n  external_directory: deny",
+        ),
+        (".opencode/agent/plan.md", "description: Plans"),
+        (".github/agents/editor.agent.md", "tools: [codebase, edit/editFiles, problems, github/*]"),
+        (".atomic/agents/odd.md", "tools: [read, frobnicate, sql]"),
+        (".atomic/agents/lost.md", "permission: {bash: sometimes}"),
+        (".atomic/agents/nothing.md", "tools:"),
+    ] {
+        write(&env, &format!("work/{path}"), &format!("---\n{head}\n---\nGo.\n"));
+    }
+    let mut told = String::new();
+    for name in ["free", "planning", "careful", "agent:plan", "editor", "odd", "lost", "nothing"] {
+        let ran = env.run(["show", name]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        told.push_str(&format!("$ atomic show {name}\n{}\n", ran.stdout));
+    }
+    insta::assert_snapshot!(told);
+}
+
+/// What is denied because it is not understood is said in one line at every start.
+#[test]
+fn tools_that_are_not_known_are_reported_at_the_start() {
+    let env = TestEnv::new();
+    write(&env, "work/.claude/agents/one.md", "---\ntools: Read, Frobnicate\n---\nGo.\n");
+    let line = |ran: &str| ran.lines().filter(|line| line.contains("is denied")).count();
+    let alone = env.run(["list"]);
+    assert!(alone.stderr.contains("the tools of one are not all known"), "{alone:?}");
+    write(&env, "work/.opencode/agent/two.md", "---\npermission: {edit: never}\n---\nGo.\n");
+    write(&env, "work/.opencode/agent/three.md", "---\npermission:\n---\nGo.\n");
+    let several = env.run(["list"]);
+    assert_eq!(line(&several.stderr), 1, "{several:?}");
+    assert!(several.stderr.contains("and 2 others"), "{several:?}");
+    let doctor = env.run(["doctor"]).stdout;
+    for text in [
+        "one: no backend has a tool `frobnicate`, so it is denied",
+        "`permission` cannot be read, so that is denied: `edit: \"never\"` is not allow, ask or deny",
+        "`permission` cannot be read, so it may use none: nothing stands behind it",
+    ] {
+        assert!(doctor.contains(text), "{text}: {doctor}");
+    }
+}
+
+/// An agent that cannot do the work of a role is refused before anything is paid for.
+#[test]
+fn a_replacement_that_cannot_do_the_roles_work_is_refused() {
+    for (role, place, head, missing) in [
+        ("worker", "work/.atomic/agents/worker.md", "tools: Read, Grep", "edit and bash"),
+        ("worker", "work/.atomic/agents/worker.md", "permission: {edit: deny}", "edit"),
+        ("worker", "work/.atomic/agents/worker.md", "tools: {bash: false}", "bash"),
+        ("worker", "work/.atomic/agents/worker.md", "permissionMode: plan", "edit and bash"),
+        ("worker", "home/.atomic/agents/worker.md", "tools:", "edit and bash"),
+        ("planner", "work/.atomic/agents/planner.md", "tools: WebFetch", "read"),
+        ("reviewer", "home/.atomic/agents/reviewer.md", "tools: []", "read"),
+        ("worker", "home/.copilot/agents/mine.agent.md", "tools: [read, search]", "edit and bash"),
+        ("worker", "home/.config/opencode/agent/mine.md", "permission: deny", "edit and bash"),
+    ] {
+        let env = TestEnv::new();
+        write(&env, place, &format!("---\n{head}\n---\nGo.\n"));
+        if place.contains("mine") {
+            write(&env, "home/.atomic/settings.json", "{\"ralph.worker\": \"mine\"}");
+        }
+        let ran = env.ralph(&Scene::of(&[("#1", &[])]).toml(), &["--check", "true", "--trust"]);
+        assert_eq!(ran.code, Some(2), "{place} {head}: {ran:?}");
+        let shown = place.replace("work/", "").replace("home/", "~/");
+        let text = format!(
+            "error: {role}: {shown} cannot do this role's work: its tools do not include {missing}"
+        );
+        assert!(ran.stderr.contains(&text), "{text}: {}", ran.stderr);
+        assert!(!env.work().join(".atomic/sessions").exists(), "nothing is begun: {place} {head}");
+    }
+}
+
+/// A replacement with the tools of its role works; on resume it has to have them, too.
+#[test]
+fn a_replacement_needs_its_tools_on_resume_as_well() {
+    let env = TestEnv::new();
+    let file = "home/.atomic/agents/worker.md";
+    write(&env, file, "---\ntools: Read, Write, Bash(git:*)\n---\nYou are hasty.\n");
+    let scene = Scene::of(&[("#1", &[])])
+        .turn(worker("Task #1").system("You are hasty.").does([gave_up("too hasty")]))
+        .turn(worker("Task #1").system("You are careful.").does([done("with care")]))
+        .turn(reviewer().does([review(&[])]));
+    let failed = env.ralph(&scene.toml(), &["--check", "true", "--max-attempts", "1"]);
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    write(&env, file, "---\ntools: Read\n---\nYou are careful.\n");
+    let refused = env.run(["resume", "last"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("do not include edit and bash"), "{refused:?}");
+    write(&env, file, "You are careful.\n");
+    let ended = env.run(["resume", "last"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
