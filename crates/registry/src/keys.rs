@@ -3,6 +3,7 @@
 /// Keys that mean something to one of the providers and are kept for it.
 pub(crate) const KEPT: &[&str] = &[
     "agent",
+    "agents",
     "arguments",
     "author",
     "background",

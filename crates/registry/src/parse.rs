@@ -1,17 +1,17 @@
 //! From the head of a file to an entity.
 
+mod tools;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use crate::allowed::Tools;
-use crate::entity::{Arguments, Entity, Kind, Origin, Prompt, Provider};
+use crate::entity::{Arguments, Entity, Kind, Origin, Prompt};
 use crate::finding::Finding;
 use crate::frontmatter::HeadLines;
 use crate::keys::{KEPT, READ, spelled};
 use crate::normal::{Model, is_yes};
-use crate::permission::{self, Mode};
 use atomic_graph::check::{nearest, typed};
 
 /// A file that was found, before it is understood.
@@ -130,7 +130,7 @@ impl<'p> Head<'p> {
     }
 
     /// A finding about what stands behind a key.
-    fn odd(&self, key: &str, message: impl Into<String>, remedy: &str) -> Finding {
+    pub(super) fn odd(&self, key: &str, message: impl Into<String>, remedy: &str) -> Finding {
         self.at(key, Finding::odd(self.path, message, remedy))
     }
 
@@ -222,7 +222,7 @@ impl<'p> Head<'p> {
     }
 
     /// Takes a list of names out; a text with commas is one too.
-    fn list(&mut self, key: &str, findings: &mut Vec<Finding>) -> Vec<String> {
+    pub(super) fn list(&mut self, key: &str, findings: &mut Vec<Finding>) -> Vec<String> {
         match self.fields.shift_remove(key) {
             None | Some(Value::Null) => vec![],
             Some(Value::String(text)) => {
@@ -259,137 +259,6 @@ impl<'p> Head<'p> {
         bare.filter(|name| !name.is_empty()).collect()
     }
 
-    fn tools(&mut self, provider: Provider, findings: &mut Vec<Finding>) -> Tools {
-        let allowed = self.fields.shift_remove("allowed-tools");
-        let tools = self.fields.shift_remove("tools");
-        if tools.is_some() && allowed.is_some() {
-            let message = "`tools` and `allowed-tools` are both there; `tools` holds";
-            findings.push(self.odd("allowed-tools", message, "remove one of them"));
-        }
-        let key = if tools.is_some() { "tools" } else { "allowed-tools" };
-        let permission = self.fields.shift_remove("permission");
-        let by = self.restricting(tools.is_some() || allowed.is_some(), key, permission.is_some());
-        let mut may = match tools.or(allowed) {
-            None => Tools::default(),
-            // In OpenCode switches are older names for permissions, which come after them.
-            Some(Value::Object(switches)) if !switches.is_empty() => {
-                let mut may = Tools::default();
-                let understood = permission.as_ref().filter(|it| understood(it));
-                let problems = may.decide(Some(&switches), understood);
-                self.tell_denied(key, problems, &mut may, findings);
-                may
-            }
-            Some(value) => Tools::read(&value, provider).unwrap_or_else(|problem| {
-                let mut may = Tools::denied();
-                self.tell_denied(key, vec![problem], &mut may, findings);
-                may
-            }),
-        };
-        if let Some(value) = self.fields.shift_remove("disallowed-tools").filter(|it| !it.is_null())
-        {
-            may = match Tools::read(&value, provider) {
-                Ok(without) => may.except(without),
-                Err(problem) => {
-                    may = Tools::denied();
-                    self.tell_denied("disallowed-tools", vec![problem], &mut may, findings);
-                    may
-                }
-            };
-        }
-        self.permissions(permission, &mut may, findings);
-        self.mode(&mut may, findings);
-        if !may.is_everything() {
-            may.by = by;
-        }
-        may
-    }
-
-    /// The keys that say something about tools.
-    fn restricting(&self, has_tools: bool, key: &str, has_permission: bool) -> Vec<&'static str> {
-        let tools = if key == "tools" { "tools" } else { "allowed-tools" };
-        let has = |key: &str| self.fields.contains_key(key);
-        let keys = [
-            (has_tools, tools),
-            (has("disallowed-tools"), "disallowedTools"),
-            (has_permission, "permission"),
-            (has("permissions"), "permissions"),
-            (has("permission-mode"), "permissionMode"),
-        ];
-        keys.into_iter().filter(|(is_there, _)| *is_there).map(|(_, key)| key).collect()
-    }
-
-    /// Adds what `permission` and `permissions` say.
-    fn permissions(
-        &mut self,
-        permission: Option<Value>,
-        may: &mut Tools,
-        findings: &mut Vec<Finding>,
-    ) {
-        let others = self.fields.shift_remove("permissions");
-        for (key, value) in [("permission", permission), ("permissions", others)] {
-            let Some(value) = value else { continue };
-            let problems = match denied_by_claude(&value) {
-                Some(denied) => match Tools::read(denied, Provider::Claude) {
-                    Ok(without) => {
-                        *may = std::mem::take(may).except(without);
-                        vec![]
-                    }
-                    Err(problem) => vec![problem],
-                },
-                None if understood(&value) && !may.layers.is_empty() && key == "permission" => {
-                    // They are part of the layer with the switches.
-                    vec![]
-                }
-                None if understood(&value) => may.decide(None, Some(&value)),
-                None => {
-                    let layers = std::mem::take(&mut may.layers);
-                    *may = Tools { layers, ..Tools::denied() };
-                    vec!["nothing stands behind it".to_owned()]
-                }
-            };
-            self.tell_denied(key, problems, may, findings);
-        }
-    }
-
-    /// Adds what Claude Code's `permissionMode` says.
-    fn mode(&mut self, may: &mut Tools, findings: &mut Vec<Finding>) {
-        let key = "permission-mode";
-        let Some(value) = self.fields.shift_remove(key) else { return };
-        match value.as_str().map_or(Mode::Unknown, permission::mode) {
-            Mode::Free => {}
-            Mode::Reading(layer) => may.layers.push(layer),
-            Mode::Unknown => {
-                *may = Tools::denied();
-                let value = shortened(&value.to_string());
-                self.tell_denied(key, vec![format!("{value} is not a mode")], may, findings);
-            }
-        }
-    }
-
-    /// Reports a restriction that cannot be understood. What it is about is denied.
-    fn tell_denied(
-        &self,
-        key: &str,
-        problems: Vec<String>,
-        may: &mut Tools,
-        findings: &mut Vec<Finding>,
-    ) {
-        let remedy = match key {
-            "permission" | "permissions" => "write allow, ask or deny, such as `edit: deny`",
-            "permission-mode" => "write default, acceptEdits, plan or bypassPermissions",
-            _ => "write a list of names, such as `tools: Read, Edit`",
-        };
-        let is_none = may.only.as_ref().is_some_and(Vec::is_empty);
-        for problem in problems.into_iter().take(TOLD) {
-            may.unclear = true;
-            let message = match is_none {
-                true => format!("`{key}` cannot be read, so it may use none: {problem}"),
-                false => format!("`{key}` cannot be read, so that is denied: {problem}"),
-            };
-            findings.push(self.odd(key, message, remedy));
-        }
-    }
-
     fn tell_unknown(&self, findings: &mut Vec<Finding>) {
         let is_known = |key: &str| KEPT.contains(&key) || READ.contains(&key);
         let unknown: Vec<&String> = self.fields.keys().filter(|key| !is_known(key)).collect();
@@ -407,26 +276,6 @@ impl<'p> Head<'p> {
             findings.push(self.odd(key, message, &remedy));
         }
     }
-}
-
-/// Whether a value says something: one that is empty does not mean everything.
-fn understood(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Object(fields) => !fields.is_empty(),
-        Value::String(text) => !text.trim().is_empty(),
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) => true,
-    }
-}
-
-/// The list of denied tools, where permissions are written as in Claude Code's settings.
-fn denied_by_claude(value: &Value) -> Option<&Value> {
-    const NONE: &Value = &Value::Array(vec![]);
-    let fields = value.as_object().filter(|fields| !fields.is_empty())?;
-    let is_known = |key: &String| matches!(key.as_str(), "allow" | "ask" | "deny");
-    let is_list = |value: &Value| value.is_array();
-    let is_settings = fields.keys().all(is_known) && fields.values().all(is_list);
-    is_settings.then(|| fields.get("deny").unwrap_or(NONE))
 }
 
 /// Words between blanks; what is in angle or square brackets is one of them.

@@ -237,6 +237,12 @@ pub(crate) fn mode(text: &str) -> Mode {
     }
 }
 
+/// Only these agents as helpers; `*` stands for all of them.
+pub(crate) fn helpers(names: impl Iterator<Item = String>) -> Vec<Decision> {
+    let allowed = names.map(|name| Decision::new("task", Some(&name), true));
+    std::iter::once(Decision::new("task", None, false)).chain(allowed).collect()
+}
+
 /// Only what reads.
 fn reading() -> Vec<Decision> {
     let allowed = READING.iter().map(|key| Decision::new(key, None, true));

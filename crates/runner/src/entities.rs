@@ -161,10 +161,12 @@ pub fn tools_of(entity: &Entity, on: &BackendId) -> ToolRules {
         named.collect()
     };
     let tools = &entity.tools;
+    // A layer that denies nothing restricts nothing.
+    let restricts = |layer: &&Vec<Decision>| layer.iter().any(|decision| !decision.allowed);
     ToolRules {
         only: tools.only.as_deref().map(rules),
         without: rules(&tools.without),
-        layers: tools.layers.iter().map(layer).collect(),
+        layers: tools.layers.iter().filter(restricts).map(layer).collect(),
     }
 }
 

@@ -27,8 +27,8 @@ fn agents() -> Vec<Agent> {
         if text.is_empty() || text.starts_with('#') {
             continue;
         }
-        let parts: Vec<&str> = text.splitn(3, " | ").collect();
-        let [provider, may, head] = parts[..] else { panic!("line {}: {text}", index + 1) };
+        let (provider, rest) = text.split_once(" | ").unwrap();
+        let (may, head) = rest.split_once(" | ").unwrap();
         let may: Vec<char> = may.split(' ').map(|word| word.chars().next().unwrap()).collect();
         agents.push(Agent {
             line: index + 1,
@@ -210,6 +210,37 @@ fn what_is_denied_because_it_is_not_understood_is_reported() {
         assert_eq!(tools.unknown, unknown, "{head}");
         let told = registry.findings.iter().filter(|finding| finding.message.contains("cannot be"));
         assert_eq!(told.count() > 0, unclear, "{head}: {:?}", registry.findings);
+    }
+}
+
+/// VS Code lists the agents that an agent may start.
+#[test]
+fn an_agent_starts_only_the_helpers_that_it_lists() {
+    for (head, allowed) in [
+        ("agents: [Code Explorer]", &["code-explorer"] as &[&str]),
+        ("agents: ['*']", &["code-explorer", "general"]),
+        ("agents: []", &[]),
+        ("agents: 7", &[]),
+        ("tools: [read, agent]\nagents: [code-explorer]", &["code-explorer"]),
+        ("tools: [read]\nagents: [code-explorer]", &[]),
+        ("model: x", &["code-explorer", "general"]),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(".github/agents/x.agent.md");
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, format!("---\n{head}\n---\nGo.\n")).unwrap();
+        let registry = Registry::read(&Folders::trusted(folder.path().to_owned(), None));
+        let entity = registry.get(Kind::Agent, "x").unwrap();
+        for (backend, tool, key) in
+            [("claude", "Task", "subagent_type"), ("copilot", "task", "agent_type")]
+        {
+            let rules = tools_of(entity, &BackendId::from(backend));
+            let started =
+                |name: &&str| rules.refusal(tool, &json!({ key: name }), folder.path()).is_none();
+            let found: Vec<&str> =
+                ["code-explorer", "general"].into_iter().filter(|name| started(name)).collect();
+            assert_eq!(found, allowed, "{head} on {backend}");
+        }
     }
 }
 
