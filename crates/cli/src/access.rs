@@ -1,4 +1,4 @@
-//! What an agent may really do on each backend, in the names of its program.
+//! The access that an agent really has on each backend, in the names of its program.
 
 use atomic_backend::ToolRules;
 use atomic_event::BackendId;
@@ -6,12 +6,12 @@ use atomic_registry::tools::{self, TOOLS};
 use atomic_registry::{AGENT_PROGRAMS, Entity};
 use atomic_runner::tools_of;
 
-/// What an entity may do on one backend.
+/// The access of an entity on one backend.
 pub(crate) struct Access {
     /// The backend's name.
     pub(crate) backend: &'static str,
     rules: ToolRules,
-    /// What the entity names and the program does not have.
+    /// Tools that the entity names and the program does not have.
     missing: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ const COMPANIONS: [&str; 14] = [
 ];
 
 impl Access {
-    /// What an entity may do on every agent program.
+    /// The access of an entity on every agent program.
     pub(crate) fn everywhere(entity: &Entity) -> Vec<Self> {
         AGENT_PROGRAMS.iter().map(|program| Self::on(program.name, entity)).collect()
     }

@@ -45,7 +45,7 @@ fn unknown(entity: &Entity) -> Vec<(String, String, String)> {
         .unknown
         .iter()
         .map(|name| {
-            let text = format!("no backend has a tool `{name}`, so it is denied");
+            let text = format!("no backend has a tool `{name}`, so it allows nothing");
             let near = tools::unknown(name).and_then(|unknown| unknown.near);
             let remedy = near.map_or_else(
                 || "remove it, or name the MCP server it belongs to".to_owned(),

@@ -1,4 +1,4 @@
-//! What an entity may use, as it was written.
+//! The tools that an entity may use, as they were written.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,7 +10,7 @@ use crate::normal::is_yes;
 use crate::permission::{self, Decision};
 use crate::tools::{self, Meaning};
 
-/// What an entity may use.
+/// The tools that an entity may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tools {
     /// Only these, when there is such a list. A rule stands in parentheses: `bash(git:*)`.
@@ -198,7 +198,7 @@ impl Reader {
                     tools.elsewhere.push(name);
                     continue;
                 }
-                // It stays, so that a list of such names is not an empty one.
+                // The name stays, so that a list of such names is not an empty one.
                 Meaning::Unknown => {
                     let bare = name.split_once('(').map_or(name.as_str(), |(bare, _)| bare);
                     tools.unknown.push(bare.to_owned());

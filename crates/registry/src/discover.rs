@@ -103,7 +103,7 @@ pub(crate) fn discover(
     Discovered { entities: read.entities, findings, links_out }
 }
 
-/// What is said of restrictions in OpenCode's settings.
+/// The name for restrictions in OpenCode's settings.
 const SETTINGS: &str = "opencode.json";
 
 /// Puts what OpenCode's settings allow all agents before what they allow this one, which is heard

@@ -39,7 +39,7 @@ const PERMISSIONS: &[(&str, &[&str])] = &[
     ("plan_enter", &["enterplanmode"]),
     ("plan_exit", &["exitplanmode"]),
     (OUTSIDE, &[]),
-    // They decide about something that is not a use of a tool.
+    // Permissions for something that is not a use of a tool.
     ("doom_loop", &[]),
     ("model_override", &[]),
 ];
@@ -50,7 +50,7 @@ const OUTSIDE: &str = "external_directory";
 /// Names of tools that go by the permission `edit` in OpenCode.
 const EDITING: [&str; 4] = ["write", "patch", "multiedit", "apply_patch"];
 
-/// What an agent that only reads may use: the permissions of Claude Code's plan mode.
+/// The permissions of an agent that only reads, as in Claude Code's plan mode.
 const READING: &[&str] = &[
     "read",
     "glob",
@@ -129,7 +129,7 @@ impl fmt::Display for Decision {
     }
 }
 
-/// What was read, and what could not be understood. The latter is denied.
+/// The decisions that were read, and the problems. Whatever has a problem is denied.
 #[derive(Debug, Default)]
 pub(crate) struct Decided {
     pub(crate) layer: Vec<Decision>,
@@ -220,11 +220,11 @@ impl Decided {
 
 /// A permission mode of Claude Code.
 pub(crate) enum Mode {
-    /// It does not restrict: nobody is asked while agents work.
+    /// A mode that does not restrict, because nobody is asked while agents work.
     Free,
-    /// It allows what needs no permission, which is reading.
+    /// A mode that allows only reading, which needs no permission.
     Reading(Vec<Decision>),
-    /// It is not known.
+    /// A mode that is not known.
     Unknown,
 }
 
@@ -249,7 +249,7 @@ fn reading() -> Vec<Decision> {
     std::iter::once(Decision::new("*", None, false)).chain(allowed).collect()
 }
 
-/// What OpenCode's own agents may do. Settings for one of them add to it.
+/// The rules that OpenCode has for its own agents. Settings for one of them come after these.
 pub(crate) fn native(agent: &str) -> Vec<Decision> {
     let deny = |key: &str| Decision::new(key, None, false);
     let allow = |key: &str| Decision::new(key, None, true);

@@ -98,7 +98,7 @@ impl Tool {
         std::iter::once(self.name).chain(own).chain(self.others.iter().copied())
     }
 
-    /// What a backend calls it. Backends without names of their own use ours.
+    /// The backend's name for the tool. Backends without names of their own use ours.
     pub fn on(&self, backend: &str) -> Option<&'static str> {
         match backend {
             "claude" => self.claude,
@@ -118,8 +118,8 @@ pub fn find(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(is_ours).or_else(|| TOOLS.iter().find(is_any))
 }
 
-/// What a backend calls the tools that a name means, and the rule behind the name; nothing when it
-/// has no such tool. A patch is an edit, so whoever may edit may patch.
+/// The backend's names for the tools that a name means, and the rule behind the name; nothing when
+/// the backend has no such tool. A patch is an edit, so whoever may edit may patch.
 pub fn on<'n>(backend: &str, name: &'n str) -> Vec<(String, Option<&'n str>)> {
     let rule = name.strip_suffix(')').and_then(|open| open.split_once('(')).map(|(_, rule)| rule);
     let Some(tool) = find(name) else {
@@ -141,10 +141,10 @@ fn server_tool(backend: &str, name: &str) -> String {
     }
 }
 
-/// What the names of tools of MCP servers begin with.
+/// The beginning of the names of tools of MCP servers.
 const MCP: &str = "mcp__";
 
-/// What a name in a file stands for.
+/// The meaning of a name in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
     /// These tools, by names that [`on`] knows.
@@ -155,7 +155,7 @@ pub(crate) enum Meaning {
     Unknown,
 }
 
-/// What a name in a file of a provider stands for, without its rule. The same name may stand for
+/// The meaning of a name in a file of a provider, without its rule. The same name may stand for
 /// one tool in Claude Code and for a set of them in VS Code and Copilot.
 pub(crate) fn meaning(provider: Provider, name: &str) -> Meaning {
     let name = without_rule(name);

@@ -145,7 +145,7 @@ pub fn helpers(registry: &Registry, on: &BackendId) -> Vec<Persona> {
     agents.filter(|entity| !entity.hidden).filter_map(persona).collect()
 }
 
-/// What an entity may use, in the names of a backend.
+/// The tools that an entity may use, in the names of a backend.
 pub fn tools_of(entity: &Entity, on: &BackendId) -> ToolRules {
     let backend = on.as_str();
     let rules = |names: &[String]| {

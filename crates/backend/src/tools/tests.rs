@@ -329,7 +329,7 @@ fn the_last_decision_that_fits_holds() {
     assert!(rules.may_use("bash") && rules.may_use("edit") && !rules.may_use("github_x"));
     assert_eq!(rules.offered(), None);
     assert_eq!(rules.limits("bash"), ["only git *", "not git push*", "only git push origin dev"]);
-    // What comes last holds, whatever was said before.
+    // The last decision holds, whatever was said before.
     let rules = decided(&[("bash", "rm *", false), ("bash", "*", true)]);
     assert_eq!(rules.refusal("bash", &shell("rm x"), workspace.path()), None);
 }

@@ -63,7 +63,7 @@ fn entity(catalog: &Catalog, names: &Names, (named, kind): (&Named, Kind)) -> Re
     Ok(())
 }
 
-/// What an entity may use: as it was written, and what comes of it on each backend.
+/// The tools of an entity, as they were written and as each backend grants them.
 fn tools(entity: &Entity, kind: Kind) {
     let tools = &entity.tools;
     if tools.is_everything() {
@@ -79,7 +79,7 @@ fn tools(entity: &Entity, kind: Kind) {
         field("unclear", "something about tools cannot be read and is denied: see atomic doctor");
     }
     if !tools.unknown.is_empty() {
-        field("unknown", &format!("{} (denied)", tools.unknown.join(", ")));
+        field("unknown", &format!("{} (allows nothing)", tools.unknown.join(", ")));
     }
     if !tools.elsewhere.is_empty() {
         let provider = entity.origin.provider.name();

@@ -581,7 +581,7 @@ fn tools_and_models_are_checked() {
         let told = env.run(args);
         assert_eq!(told.code, Some(0), "{told:?}");
         for text in [
-            "x.md:2: x: no backend has a tool `raed`, so it is denied\n  help: did you mean `read`?",
+            "x.md:2: x: no backend has a tool `raed`, so it allows nothing\n  help: did you mean `read`?",
             "x.md:3: x: `sonet` looks like no model of any backend\n  help: did you mean `sonnet`?",
             "ok, 2 warnings",
         ] {

@@ -1,5 +1,5 @@
-//! What agents may use: shown for each backend, reported where it is not clear, and enough for
-//! their roles.
+//! Restrictions of agents: shown for each backend, reported where they are not clear, and refused
+//! where they do not fit a role.
 
 use std::fs;
 
@@ -40,7 +40,7 @@ fn an_agent_is_shown_with_what_it_may_do_on_each_backend() {
     insta::assert_snapshot!(told);
 }
 
-/// What is denied because it is not understood is said in one line at every start.
+/// Every start says in one line that something is denied because it is not understood.
 #[test]
 fn tools_that_are_not_known_are_reported_at_the_start() {
     let env = TestEnv::new();
@@ -55,7 +55,7 @@ fn tools_that_are_not_known_are_reported_at_the_start() {
     assert!(several.stderr.contains("and 2 others"), "{several:?}");
     let doctor = env.run(["doctor"]).stdout;
     for text in [
-        "one: no backend has a tool `frobnicate`, so it is denied",
+        "one: no backend has a tool `frobnicate`, so it allows nothing",
         "`permission` cannot be read, so that is denied: `edit: \"never\"` is not allow, ask or deny",
         "`permission` cannot be read, so it may use none: nothing stands behind it",
     ] {

@@ -92,7 +92,7 @@ impl Head<'_> {
                     Err(problem) => vec![problem],
                 },
                 None if understood(&value) && !may.layers.is_empty() && key == "permission" => {
-                    // They are part of the layer with the switches.
+                    // The permissions are part of the layer with the switches.
                     vec![]
                 }
                 None if understood(&value) => may.decide(None, Some(&value)),

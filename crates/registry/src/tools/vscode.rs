@@ -4,16 +4,16 @@
 //! aliases of GitHub's "Custom agents configuration", the tools of the Copilot CLI, and older names
 //! that public agents still use (`editFiles`, `runCommands`, `codebase`).
 
-/// What runs commands, and what looks after commands that run.
+/// Tools that run commands, and tools for commands that are running.
 const SHELL: &[&str] = &["bash", "bashoutput", "bashinput", "killshell", "listshells"];
 
-/// What changes files.
+/// Tools that change files.
 const EDIT: &[&str] = &["edit", "write", "multiedit", "patch", "notebookedit"];
 
-/// What looks for files and for text in them.
+/// Tools that look for files and for text in them.
 const SEARCH: &[&str] = &["grep", "glob", "ls"];
 
-/// What keeps a list of things to do.
+/// Tools that keep a list of things to do.
 const TODO: &[&str] = &["todowrite", "todoread", "taskcreate", "taskget", "tasklist", "taskupdate"];
 
 /// Names in lower case, each row with the tools that they stand for. A row without tools has
@@ -141,7 +141,7 @@ const SETS: [&str; 15] = [
     "web",
 ];
 
-/// What a name stands for; nothing when it is not one of these. It may be none of our tools.
+/// The tools that a name stands for, which may be none; nothing when the name is not one of these.
 pub(super) fn meaning(name: &str) -> Option<&'static [&'static str]> {
     let name = name.trim_start_matches('#').to_lowercase();
     let bare = match name.split_once('/') {

@@ -1,4 +1,4 @@
-//! What agents may do, as their files say it and as each backend enforces it.
+//! Restrictions of agents, as their files say them and as each backend enforces them.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::fs;
@@ -88,7 +88,7 @@ fn project(agents: &[&Agent]) -> TempDir {
     folder
 }
 
-/// What the programs call their tools, and how paths are given to them.
+/// The programs' names for their tools, and for paths in their input.
 struct Words {
     backend: &'static str,
     path: &'static str,
@@ -138,7 +138,7 @@ impl Words {
         rules.refusal(self.shell, &json!({ "command": command }), workspace).is_none()
     }
 
-    /// What an entity may do here, in the letters of the table.
+    /// The abilities of an entity here, in the letters of the table.
     fn found(&self, entity: &Entity, workspace: &Path) -> [char; 3] {
         let rules = tools_of(entity, &BackendId::from(self.backend));
         let input = json!({ self.path: "src/a.rs" });

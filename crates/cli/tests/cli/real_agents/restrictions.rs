@@ -132,19 +132,28 @@ impl Program {
     }
 }
 
+/// Several replies as one, so that a turn takes less time.
+fn at_once(replies: &[Reply]) -> Reply {
+    let actions = replies.iter().flat_map(|reply| reply.actions.clone()).collect();
+    Reply { actions, ..Reply::default() }
+}
+
 /// Every agent tries everything, and then its helper does.
 fn script(program: Program, work: &Path, agents: &[&Agent]) -> Script {
     let file = |name: &str| work.join(name).display().to_string();
     let mut script = Script::new();
     for Agent(name, ..) in agents {
         let edited = file(&format!("{name}-edited"));
+        let tries =
+            [program.tries(work, name), program.reads(&edited), program.reads(&file("notes.txt"))];
+        let more = [
+            program.edits(&edited, "before", "after"),
+            program.helps(&format!("Help for {name}.")),
+        ];
         let turn = Turn::default()
             .user(&format!("Try as {name}."))
-            .reply(program.tries(work, name))
-            .reply(program.reads(&edited))
-            .reply(program.edits(&edited, "before", "after"))
-            .reply(program.helps(&format!("Help for {name}.")))
-            .reply(program.reads(&file("notes.txt")))
+            .reply(at_once(&tries))
+            .reply(at_once(&more))
             .reply(Reply::say("Tried."));
         let help = Turn::default()
             .user(&format!("Help for {name}."))

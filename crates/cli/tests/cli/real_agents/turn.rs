@@ -59,7 +59,7 @@ fn an_agent_keeps_its_limits_on_opencode() {
 fn an_agent_keeps_its_limits_on_copilot() {
     let of_claude = ".claude/agents/careful.md";
     let its_own = ".github/agents/careful.agent.md";
-    // What Copilot calls `search` is more than one tool.
+    // Copilot's `search` is more than one tool.
     for (file, head, searching) in [
         (of_claude, "tools: Read, Grep\nmodel: sonnet", &["grep"] as &[&str]),
         (its_own, "tools: ['read', 'search']\nmodel: GPT-5 (copilot)", &["glob", "grep"]),
