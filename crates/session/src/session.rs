@@ -25,7 +25,7 @@ const FOLDERS: &[&str] = &[snapshot::CHECKPOINTS, LOGS, blob::BLOBS, inbox::INBO
 const LAYOUT: Layout = Layout {
     appended: &[JOURNAL, LOCK, PROGRESS],
     replaced: &[SUMMARY, TASKS, HASHES],
-    folders: FOLDERS,
+    folders: &[snapshot::CHECKPOINTS, LOGS, blob::BLOBS, inbox::INBOX, RESEARCH, values::VALUES],
     logs: LOGS,
     not_ours: &[RESEARCH],
 };
