@@ -4,12 +4,11 @@
 use std::fs;
 use std::path::Path;
 
-use atomic_testing::agents::CLAUDE;
 use atomic_testing::model::{Action, Reply, Script, Turn};
 use serde_json::{Value, json};
 
-use super::Stand;
 use super::program::Program::{self, Claude, Copilot, OpenCode};
+use super::{Stand, in_both_versions};
 
 /// An agent: its name, its folder or `opencode.json`, its head, and what it may do.
 struct Agent(&'static str, &'static str, &'static str, May);
@@ -213,6 +212,8 @@ fn only_do_what_they_may(program: Program, names: Option<&[&str]>) {
     }
 }
 
+in_both_versions! { readers_only_read_on_claude }
+
 #[test]
 fn readers_only_read_on_opencode() {
     only_do_what_they_may(OpenCode, None);
@@ -225,8 +226,7 @@ fn readers_only_read_on_copilot() {
 
 /// Each conversation is a process here, so there is one of each kind of rules; that all ways of
 /// writing lead to the same rules is checked without programs.
-#[test]
-fn readers_only_read_on_claude() {
+fn readers_only_read_on_claude(version: &'static str) {
     let names = ["taken", "planner2", "starred", "patterned", "editors", "permitted", "free"];
-    only_do_what_they_may(Claude(CLAUDE), Some(&names));
+    only_do_what_they_may(Claude(version), Some(&names));
 }
