@@ -249,3 +249,19 @@ fn a_connection_that_breaks_is_a_failure() {
     writeln!(input, "{list}").unwrap();
     assert_eq!(process.end().code, Some(1));
 }
+
+/// In an editor as on the command line: nothing is begun with a worker that cannot work.
+#[test]
+fn a_replacement_that_cannot_do_the_roles_work_is_refused_in_an_editor() {
+    let env = TestEnv::new();
+    let file = env.outside("home/.atomic/agents/worker.md");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, "---\ntools: Read\n---\nYou look.\n").unwrap();
+    let mut raw = Raw::start(&env, &Scene::of(&[("#1", &[])]).rest().toml());
+    raw.initialize();
+    let session = raw.open(&env);
+    let (answer, said) = answered(&mut raw, 3, &session, "/ralph Build it");
+    let told = format!("{answer}{said}");
+    assert!(told.contains("its tools do not include edit and bash"), "{told}");
+    assert!(!env.work().join(".atomic/sessions").exists(), "nothing is begun");
+}
