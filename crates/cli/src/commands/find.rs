@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use atomic_event::{Envelope, Event};
+use atomic_registry::project::ProjectFiles;
 use atomic_session::{FindError, IndexEntry, Listing, Session};
 
 use crate::failure::Failure;
@@ -34,8 +35,11 @@ pub(super) fn known_sessions() -> Known {
     let listed: BTreeSet<String> =
         listing.entries.iter().map(|entry| entry.session.to_string()).collect();
     let here = std::env::current_dir().unwrap_or_default();
-    for folder in FOLDERS {
-        listing.entries.extend(unlisted(&here.join(folder), &listed));
+    let files = ProjectFiles::of(&here, home::user().as_deref());
+    for folder in FOLDERS.map(|folder| here.join(folder)) {
+        // A folder behind a link out of the repository holds no sessions of this project.
+        let real = files.as_ref().ok().and_then(|files| files.resolve(&folder).ok());
+        listing.entries.extend(real.into_iter().flat_map(|folder| unlisted(&folder, &listed)));
     }
     listing.entries.sort_by_key(|entry| Reverse(entry.created_at));
     Known { listing, problem }

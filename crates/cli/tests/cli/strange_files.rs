@@ -145,6 +145,9 @@ fn sessions_are_never_created_outside() {
     assert_eq!(fs::read_dir(project.env.work().join("kept/sessions")).unwrap().count(), 2);
     assert_eq!(ends(&project, &["answer", "last", "yes"]).code, Some(0));
     assert_eq!(ends(&project, &["resume", "last"]).code, Some(0));
+    // A session that is not in the user's list is found there, too.
+    fs::remove_dir_all(project.env.outside("home/.atomic")).unwrap();
+    assert!(ends(&project, &["sessions"]).stdout.contains("completed"));
 }
 
 /// Everything of a project that commands read by themselves, and how a secret would get out of it.
