@@ -3,25 +3,37 @@
 use serde_json::{Value, json};
 
 use crate::engine::{Project, tool, with};
+use crate::env::Ran;
 
-/// What is found wrong with a workflow, as `ATM531 error at fan (workers)`.
-fn found(project: &Project, workflow: &Value) -> Vec<String> {
-    project.write("flow.json", &workflow.to_string());
-    let checked = project.env.run(["check", "flow.json"]);
-    let problems = checked.stdout.lines().filter_map(|line| line.split_once(": ATM"));
+/// What is found wrong with a file, as `ATM531 error at fan (workers)`.
+fn found(checked: &Ran, file: &str) -> Vec<String> {
+    let lines = checked.stdout.lines().filter_map(|line| line.strip_prefix(file));
+    let problems = lines.clone().filter_map(|line| line.split_once(": ATM"));
     let problems: Vec<String> = problems
         .map(|(_, problem)| format!("ATM{}", problem.split_once(": ").map_or(problem, |(p, _)| p)))
         .collect();
     let is_wrong = problems.iter().any(|problem| problem.contains(" error "));
-    assert_eq!(checked.code, Some(i32::from(is_wrong)), "{workflow}: {checked:?}");
+    let verdicts: Vec<&str> = lines.filter_map(|line| line.strip_prefix(": ")).collect();
+    assert_eq!(verdicts.len(), 1, "{file}: {checked:?}");
+    assert_eq!(verdicts[0].starts_with("ok"), !is_wrong, "{file}: {verdicts:?}");
     problems
 }
 
-fn assert_found(table: Vec<(&str, Value, &[&str])>) {
+/// One process checks the whole table.
+fn assert_found(table: &[(&str, Value, &[&str])]) {
     let project = Project::new();
-    for (title, workflow, expected) in table {
-        assert_eq!(found(&project, &workflow), expected, "{title}: {workflow}");
+    let mut args = vec!["check".to_owned()];
+    for (number, (_, workflow, _)) in table.iter().enumerate() {
+        args.push(format!("flow{number}.json"));
+        project.write(&args[number + 1], &workflow.to_string());
     }
+    let checked = project.env.run(&args);
+    let mut is_wrong = false;
+    for ((title, workflow, expected), file) in table.iter().zip(&args[1..]) {
+        assert_eq!(found(&checked, file), *expected, "{title}: {workflow}");
+        is_wrong |= expected.iter().any(|problem| problem.contains(" error "));
+    }
+    assert_eq!(checked.code, Some(i32::from(is_wrong)), "{checked:?}");
 }
 
 /// A node that may set `key`: when it fails it does.
@@ -59,7 +71,7 @@ fn numbers_and_lists_are_looked_up_where_the_state_says_what_they_are() {
         sub(json!({"stateAnnotations": {"mine": {"default": value}},
             "nodes": [fan(json!({"over": "mine"}))]}))
     };
-    assert_found(vec![
+    assert_found(&[
         (
             "text",
             one(json!({"list": [], "n": "two"}), fan(json!({"workers": "n"}))),
@@ -133,7 +145,7 @@ fn values_that_their_reducer_cannot_combine_are_found() {
         ]}),
     );
     let at_k: &[&str] = &["ATM534 error at the graph (state.k)"];
-    assert_found(vec![
+    assert_found(&[
         ("sum", kept(json!("sum"), json!("x")), at_k),
         ("max", kept(json!("max"), json!(true)), at_k),
         ("min", kept(json!("min"), json!([])), at_k),
@@ -190,7 +202,7 @@ fn writes_at_once_are_found_also_behind_a_fork_and_beside_a_condition() {
         vec![json!({"from": ["b", "e"], "to": "d"})],
     ]
     .concat();
-    assert_found(vec![
+    assert_found(&[
         ("beside a condition", of(three(), beside), &["ATM504 warning at c"]),
         ("exclusive", of(three(), exclusive), &[]),
         ("combined", reduced, &[]),
@@ -225,7 +237,7 @@ fn a_condition_may_look_at_what_can_be_seen_when_it_is_asked() {
     let each = with(fan(json!({})), json!({"id": "both"}));
     let apart = json!({"type": "subgraph", "id": "both", "graph": {"nodes": [tool("x", "true")]}});
     let deep = json!({"type": "loop", "id": "in", "maxIterations": 2, "node": tool("r", "true")});
-    assert_found(vec![
+    assert_found(&[
         ("in a branch", after(both(tool("r", "true")), "r"), &[]),
         ("in a loop in a branch", after(both(deep), "r"), &[]),
         ("in a branch of the body", repeat("r"), &[]),
@@ -257,7 +269,7 @@ fn an_id_that_means_another_node_by_then_is_told() {
     let raced = with(twice.clone(), json!({"strategy": "race"}));
     let again =
         json!({"type": "loop", "id": "again", "maxIterations": 2, "node": tool("a", "true")});
-    assert_found(vec![
+    assert_found(&[
         (
             "a template",
             row(json!([tool("a", "true"), both("a", "r"), use_a()])),
@@ -290,7 +302,7 @@ fn what_is_mistyped_is_told() {
         json!({"onError": {"action": "skip", "stateUpdate": {"doen": true}}}),
     );
     let ends = with(endless.clone(), json!({"node": skips}));
-    assert_found(vec![
+    assert_found(&[
         (
             "an edge from nowhere",
             ab(json!({"from": [], "to": "b"})),

@@ -9,7 +9,7 @@ use crate::engine::{Project, tool, with};
 use crate::typescript::{atomic, run};
 use crate::typescript_mended::{fails, script, succeeds};
 
-/// What an agent says to have commands run: outside of quotes and inside of each kind.
+/// An agent's answer that tries to run commands, outside of quotes and inside of each kind.
 const HOSTILE: &str =
     "Fine. $(touch PWNED) `touch PWNED` '; touch PWNED; ' \"; touch PWNED; \" \\ $HOME *\nnext";
 
@@ -84,7 +84,7 @@ fn requests_of_code_take_values_beside_the_command() {
     );
 }
 
-/// One process looks at all of them.
+/// A single process checks all files.
 #[test]
 fn check_and_run_refuse_a_template_whose_value_would_be_run() {
     let project = Project::new();
@@ -157,7 +157,7 @@ fn a_value_that_is_too_long_is_an_error_that_names_the_way_out() {
     assert_eq!(project.of_type("step_failed")[0]["error"]["code"], "template");
 }
 
-/// What a step that was cut off is given does not change with the steps beside it.
+/// A step that is run again gets the values of its first attempt.
 #[test]
 fn a_resumed_command_has_the_same_values() {
     let project = Project::new();

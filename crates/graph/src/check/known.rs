@@ -69,7 +69,7 @@ pub enum UseKind {
     UnsafeTemplate {
         /// The place, for a sentence: "inside `$(…)`".
         place: &'static str,
-        /// What to write instead; `{key}` stands for the template.
+        /// Replacement to suggest; `{key}` stands for the template.
         hint: &'static str,
         /// Whether it counts even when nothing is known to set the key.
         always: bool,

@@ -1,6 +1,6 @@
 //! A file that was meant to be a workflow, and exports none.
 //!
-//! A file without a graph runs as a chat, with all permissions of one. Whoever imports a value of
+//! A file without a graph runs as a chat, with all permissions of one. An author who imports a value of
 //! the SDK has written a workflow, so its export is forgotten or misspelt.
 
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ const OTHER: [&str; 3] = ["defaultConfig", "createState", "migrateState"];
 /// Names that people give to what should be `graphConfig`.
 const MEANT: [&str; 6] = ["graphConfig", "config", "graph", "workflow", "workflowConfig", "flow"];
 
-/// What is wrong with a file that exports no workflow, if anything is.
+/// Returns the fault of a file that uses the SDK and exports no workflow.
 pub(super) fn workflow(
     page: Page<'_>,
     program: &Program<'_>,

@@ -127,8 +127,12 @@ fn what_cannot_be_used_is_said() {
             "shell(…): \"check\" must be true or false, but it is 1",
         ),
         (
+            "sdk.toolNode('n', { execute: (_, ctx) => ctx.shell('ls {a}', { values: ['b'] }) })",
+            "shell(…): \"values\" must be an object, but it is [\"b\"]",
+        ),
+        (
             "sdk.toolNode('n', { execute: (_, ctx) => ctx.shell('ls', { timeoutms: 1 }) })",
-            "shell(…): there is no option \"timeoutms\"; there are cwd, env, timeout, timeoutMs, stdin, check, signal",
+            "shell(…): there is no option \"timeoutms\"; there are cwd, env, values, timeout, timeoutMs, stdin, check, signal",
         ),
         (
             "sdk.toolNode('n', { execute: (_, ctx) => ctx.readFile(7) })",

@@ -104,7 +104,7 @@ pub(crate) struct Used<'t> {
     pub(crate) refusal: Option<&'static Refusal>,
 }
 
-/// What to write instead of a refused template.
+/// Returns the replacement to suggest for a refused template.
 fn hint(refusal: &Refusal, key: &str) -> String {
     let hint = refusal.hint.replace("{key}", &format!("{{{key}}}"));
     hint.replace("{file:key}", &format!("{{file:{key}}}"))

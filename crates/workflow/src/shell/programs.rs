@@ -35,7 +35,7 @@ pub(super) struct SimpleCommand {
     last: Vec<u8>,
 }
 
-/// What the next word means.
+/// Meaning of the next word.
 #[derive(Debug, Clone, Copy, Default)]
 enum Phase {
     /// The name of a program, a keyword, or an assignment in front of it.

@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Refusal {
     /// The place, for a sentence: "inside `$(…)`".
     pub place: &'static str,
-    /// What to write instead.
+    /// Replacement to suggest; `{key}` stands for the template.
     pub hint: &'static str,
     /// Whether `check` refuses the template even when nothing is known to set its key. Program
     /// texts such as `awk '{print}'` have braces of their own.
@@ -22,7 +22,7 @@ impl fmt::Display for Refusal {
 
 const FIRST: &str = "put the value into a variable at the beginning of the command, \
                      value={key}; and use \"$value\" here. Braces that are not a template: \
-                     write \\{ or put a space behind the brace";
+                     put a space behind the brace, or write \\{ outside of quotes";
 
 const fn refusal(place: &'static str, hint: &'static str) -> Refusal {
     Refusal { place, hint, always: true }

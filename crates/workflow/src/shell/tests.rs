@@ -519,7 +519,7 @@ fn values_that_fit_into_no_environment_are_errors_that_name_the_way_out() {
     assert!(error.to_string().contains("{file:k"), "{error}");
 }
 
-/// Whoever writes such a command has time, whoever checks it has not.
+/// A hostile file must not keep `atomic check` busy: the scan takes linear time.
 #[test]
 fn a_huge_command_is_scanned_in_one_go() {
     for piece in [

@@ -20,7 +20,7 @@ pub(super) struct Interpreter {
     pub(super) values: &'static str,
     /// The letter of the option that names a module or a file to run.
     pub(super) file: &'static str,
-    /// What the first plain argument is.
+    /// Meaning of the first plain argument.
     pub(super) first: First,
     pub(super) is_shell: bool,
 }
