@@ -66,7 +66,7 @@ fn a_workspace_that_keeps_the_rules_passes() {
 fn a_forbidden_dependency_is_named_with_the_rule_it_breaks() {
     let expected = "\
 crates/backend/Cargo.toml:8: backend → indicatif is forbidden: only cli may use indicatif
-crates/backend/Cargo.toml:11: backend → session is forbidden: backend must not know workflows, sessions, nor the user interface; it may know event
+crates/backend/Cargo.toml:11: backend → session is forbidden: backend must not know workflows, sessions, nor the user interface; it may know files, event
 crates/event/Cargo.toml:7: event → testing is forbidden: testing may only be a dev-dependency
 crates/graph/Cargo.toml:7: graph → session is forbidden: graph must not do IO, async, clocks or randomness, nor know agents; it may know no other crate
 crates/graph/Cargo.toml:8: graph → uuid is forbidden: graph must not do IO, async, clocks or randomness, nor know agents, and may only use jsonschema, schemars, serde, serde_json, thiserror
