@@ -25,6 +25,11 @@ impl Process {
         same.then_some(handle)
     }
 
+    /// Whether it is a thread of the kernel: those are started by process 2.
+    pub(super) fn is_of_kernel(&self) -> bool {
+        self.pid == 2 || self.parent == 2
+    }
+
     /// Signals this very process; one that is gone is no error.
     pub(super) fn signal(&self, signal: Signal) -> rustix::io::Result<()> {
         match self.hold() {

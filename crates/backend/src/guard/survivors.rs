@@ -6,13 +6,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpid, pidfd_send_signal};
 
 use super::processes::{self, Process};
 use super::{END_LIMIT, GUARD_ARGUMENT, STEP_VARIABLE};
+
+/// How often an empty environment is looked at, and how long after one another. Zombies and programs
+/// that were started without any environment stay empty.
+const LOOKS: u32 = 10;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
 /// Ends every process whose `ATOMIC_STEP` names a step of `run`, and everything below those, a
 /// surviving guard included; never this process or one it descends from. Says how many were ended,
@@ -88,11 +94,8 @@ fn freeze(is_marker: &impl Fn(&[u8]) -> bool, deadline: Instant) -> io::Result<V
 fn family(is_marker: &impl Fn(&[u8]) -> bool) -> io::Result<Vec<Process>> {
     let all = processes::all()?;
     let untouchable = ourselves_and_above(&all);
-    let mut found: Vec<Process> = all
-        .iter()
-        .filter(|process| !untouchable.contains(&process.pid) && is_marked(process, is_marker))
-        .copied()
-        .collect();
+    let is_candidate = |process: &&Process| !untouchable.contains(&process.pid);
+    let mut found = marked(all.iter().filter(is_candidate).copied().collect(), is_marker);
     let roots = found.iter().map(|process| process.pid).collect();
     found.extend(processes::descendants(&all, &roots));
     Ok(found)
@@ -108,10 +111,29 @@ fn ourselves_and_above(all: &[Process]) -> BTreeSet<i32> {
     line
 }
 
-fn is_marked(process: &Process, is_marker: &impl Fn(&[u8]) -> bool) -> bool {
-    // Unreadable means that it belongs to somebody else, and so cannot be ours.
-    let environment = fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(is_marker)
+/// The processes that bear the marker.
+///
+/// A process that is just replaced by `execve` shows an empty environment until the kernel has
+/// copied the new one, and `spawn` returns before that. So an empty one is looked at again.
+fn marked(mut open: Vec<Process>, is_marker: &impl Fn(&[u8]) -> bool) -> Vec<Process> {
+    let mut found = vec![];
+    for _ in 0..LOOKS {
+        open.retain(|process| {
+            // Unreadable means that it belongs to somebody else, and so cannot be ours.
+            let Ok(environment) = fs::read(format!("/proc/{}/environ", process.pid)) else {
+                return false;
+            };
+            if environment.split(|byte| *byte == 0).any(is_marker) {
+                found.push(*process);
+            }
+            environment.is_empty() && !process.is_of_kernel()
+        });
+        if open.is_empty() {
+            break;
+        }
+        thread::sleep(BETWEEN_LOOKS);
+    }
+    found
 }
 
 fn is_guard(process: &Process) -> bool {
