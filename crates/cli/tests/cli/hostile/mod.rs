@@ -12,6 +12,7 @@ mod git;
 mod names;
 mod sessions;
 mod settings;
+mod table;
 mod workflows;
 
 use std::collections::BTreeMap;

@@ -72,7 +72,7 @@ fn a_model_that_cannot_be_is_told_before_anything_is_started() {
         (of_provider, &["--model", "plain-1"], &[no_slash, remedy]),
         (without.to_string(), &[], &[none, remedy]),
         ("{}".to_owned(), &[], &[none, remedy]),
-        ("{ \"model\": ".to_owned(), &[], &["opencode/opencode.json are no JSON: "]),
+        ("{ \"model\": ".to_owned(), &[], &["opencode/opencode.json: not valid JSON: "]),
     ];
     for (text, more, says) in table {
         fs::write(&settings, text).unwrap();
