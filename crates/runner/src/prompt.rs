@@ -1,9 +1,10 @@
 //! From what was typed to the prompt of a run.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use atomic_event::WorkflowName;
-use atomic_files::PROMPT_LIMIT;
+use atomic_files::{PROMPT_LIMIT, Refusal};
+use atomic_registry::project::Repository;
 
 /// Why there is no prompt.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +50,8 @@ pub fn read_prompt(
     let path = folder.join(text);
     let one_word = !text.contains(char::is_whitespace);
     if one_word && path.is_file() || text.len() < 4096 && !text.contains('\n') && path.is_file() {
-        let content = atomic_files::read_text(&path, PROMPT_LIMIT)
+        let content = inside(text, &path, folder)
+            .and_then(|()| atomic_files::read_text(&path, PROMPT_LIMIT))
             .map_err(|source| PromptError::Unreadable { path: path.clone(), source })?;
         if content.trim().is_empty() {
             return Err(PromptError::Empty(workflow.clone()));
@@ -62,6 +64,17 @@ pub fn read_prompt(
         return Err(PromptError::NoSuchFile { path, similar });
     }
     Ok(text.to_owned())
+}
+
+/// Refuses a file of the project that is a link out of it. An absolute path, or one that leads out by
+/// `..`, was meant by the user.
+fn inside(text: &str, path: &Path, folder: &Path) -> std::io::Result<()> {
+    let is_below = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+    if !Path::new(text).components().all(is_below) {
+        return Ok(());
+    }
+    let root = Repository::of(folder, None).root.canonicalize()?;
+    if path.canonicalize()?.starts_with(root) { Ok(()) } else { Err(Refusal::Outside.into()) }
 }
 
 fn unquoted(text: &str) -> &str {

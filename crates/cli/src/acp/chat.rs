@@ -306,6 +306,14 @@ impl Chat {
         }
     }
 
+    /// Ends the program unless it was started with this decision about the project.
+    pub(super) async fn follow_trust(&mut self, is_trusted: bool) {
+        let is_other = |program: &Program| program.settings.program.trusted != is_trusted;
+        if self.program.as_ref().is_some_and(is_other) {
+            self.close().await;
+        }
+    }
+
     /// Ends everything. When it returns, every process is gone.
     pub(super) async fn close(&mut self) {
         self.let_go().await;

@@ -66,7 +66,7 @@ struct Turn<'t> {
 impl Turn<'_> {
     async fn answer(&self, prompt: &Prompt, mind: &mut Mind) -> Result<StopReason, Error> {
         let folder = &self.player.seat.folder;
-        self.settle_trust().await?;
+        self.settle_trust(mind).await?;
         let Some(slash) = prompt.slash() else {
             let text = prompt.with_attached(&prompt.text);
             if text.trim().is_empty() {
@@ -210,7 +210,7 @@ impl Turn<'_> {
     }
 
     /// Asks whether the project is trusted, before the first prompt that acts in it.
-    async fn settle_trust(&self) -> Result<(), Error> {
+    async fn settle_trust(&self, mind: &mut Mind) -> Result<(), Error> {
         let Player { seat, line, .. } = &self.player;
         let (folder, args, known) = (seat.folder.clone(), self.desk.args.clone(), seat.answer());
         let is_first = known.is_none();
@@ -232,9 +232,12 @@ impl Turn<'_> {
             };
             let answered = trust.answer(answer).map_err(|failure| trouble::of_failure(&failure))?;
             seat.set_answer(answered);
-        } else if is_first {
+        }
+        // A program that was started with another decision goes on with what it was given then.
+        mind.chat.follow_trust(trust.is_trusted()).await;
+        if seat.answer().is_none() && !trust.is_trusted() {
             seat.set_answer(trust.answered(Answer::None));
-        } else {
+        } else if !is_first {
             return Ok(());
         }
         if let Some(unused) = trust.unused() {

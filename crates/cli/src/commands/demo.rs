@@ -17,7 +17,7 @@ use crate::catalog::{self, Catalog};
 use crate::failure::{Failure, exit_code};
 use crate::show::Look;
 use crate::show::timeline;
-use crate::{environment, paint, settings, stage, trust};
+use crate::{environment, home, paint, settings, stage, trust};
 
 /// The name by which a session remembers the script inside this binary.
 pub(crate) const EMBEDDED: &str = "embedded:demo";
@@ -141,7 +141,8 @@ type Variable = (String, String);
 /// Stops with a clear word when a program is missing.
 fn require(program: &str, remedy: &str, path: &Variable) -> Result<(), Failure> {
     let mut command = Command::new(program);
-    command.env(&path.0, &path.1);
+    // rustup obeys the `rust-toolchain.toml` of the folder it is called in.
+    command.env(&path.0, &path.1).current_dir("/");
     command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     match command.status() {
         Ok(status) if status.success() => Ok(()),
@@ -162,6 +163,7 @@ fn make_folder(wanted: Option<&Path>, path: &Variable) -> Result<PathBuf, Failur
     let folder = match wanted {
         Some(path) => {
             let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+            refuse_settings_of_cargo(&path)?;
             std::fs::create_dir(&path).map_err(|error| failed(&path, &error))?;
             path
         }
@@ -174,6 +176,23 @@ fn make_folder(wanted: Option<&Path>, path: &Variable) -> Result<PathBuf, Failur
     let commit = ["commit", "--quiet", "--allow-empty", "--message", "Start"];
     git(&folder, &[identity.as_slice(), commit.as_slice()].concat(), path)?;
     Ok(folder)
+}
+
+/// Refuses a folder in a project that has a say in how cargo builds: the demo would run its programs.
+fn refuse_settings_of_cargo(folder: &Path) -> Result<(), Failure> {
+    const SETTINGS: [&str; 4] = [".cargo", "Cargo.toml", "rust-toolchain", "rust-toolchain.toml"];
+    let home = home::user();
+    let holds_home = |above: &&Path| !home.as_ref().is_some_and(|home| home.starts_with(above));
+    for above in folder.ancestors().skip(1).take_while(holds_home) {
+        if let Some(name) = SETTINGS.iter().find(|name| above.join(name).exists()) {
+            return Err(Failure::Usage(format!(
+                "{}: {} has settings for cargo\n  hint: choose a folder outside of that project",
+                folder.display(),
+                above.join(name).display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The first of `<name>-1`, `<name>-2`, … among the temporary files that does not exist yet.

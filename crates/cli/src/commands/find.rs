@@ -41,7 +41,9 @@ pub(super) fn known_sessions() -> Known {
         let real = files.as_ref().ok().and_then(|files| files.resolve(&folder).ok());
         listing.entries.extend(real.into_iter().flat_map(|folder| unlisted(&folder, &listed)));
     }
-    listing.entries.sort_by_key(|entry| Reverse(entry.created_at));
+    // A session that came with a project can claim any time, so it is never before the user's own.
+    let is_unlisted = |entry: &IndexEntry| !listed.contains(entry.session.as_str());
+    listing.entries.sort_by_key(|entry| (is_unlisted(entry), Reverse(entry.created_at)));
     Known { listing, problem }
 }
 
@@ -83,10 +85,12 @@ fn described(dir: PathBuf) -> Option<IndexEntry> {
 /// Finds a session's folder: by itself, or by the session's id, the beginning of one, or `last`.
 pub(crate) fn find_session(text: &str) -> Result<PathBuf, Failure> {
     let folder = Path::new(text);
-    if folder.join("journal.jsonl").is_file() {
+    // A bare word is a name, also where the project has a folder called `last`.
+    let is_path = text.contains('/') || text == ".";
+    if is_path && folder.join("journal.jsonl").is_file() {
         return folder.canonicalize().map_err(|error| Failure::Failed(format!("{text}: {error}")));
     }
-    if text.contains('/') || text == "." {
+    if is_path {
         let remedy = "`atomic sessions` lists those there are";
         return Err(Failure::Failed(format!("there is no session in {text}; {remedy}")));
     }

@@ -22,7 +22,7 @@ pub(crate) fn definitions_of(folder: &Path, registry: &Registry, files: &Files) 
     }
     let repository = Repository::of(&folder, home::user().as_deref());
     let root = &repository.root;
-    let mut found = program_definitions(root, &folder);
+    let mut found = program_definitions(&top_of(root, &folder), &folder);
     found.extend(commands_in_git(&repository));
     found.extend(registry.definitions(root));
     found.extend(settings(root, files));
@@ -32,6 +32,19 @@ pub(crate) fn definitions_of(folder: &Path, registry: &Registry, files: &Files) 
     found.sort();
     found.dedup();
     found
+}
+
+/// The outermost folder whose files agent programs load. Without a git repository Claude Code 2.1.325
+/// and OpenCode 1.18.33 look for their files in every folder above; those that hold the home folder
+/// are the user's.
+fn top_of(root: &Path, folder: &Path) -> PathBuf {
+    if root.join(".git").symlink_metadata().is_ok() {
+        return root.to_owned();
+    }
+    let home = home::user().map(|home| home.canonicalize().unwrap_or(home));
+    let holds_home = |above: &Path| home.as_ref().is_some_and(|home| home.starts_with(above));
+    let above = folder.ancestors().take_while(|above| !holds_home(above));
+    above.last().unwrap_or(root).to_owned()
 }
 
 fn settings(root: &Path, files: &Files) -> Vec<Definition> {

@@ -439,7 +439,7 @@ fn refusal(root: &Path, changes: &[Change]) -> String {
     format!(
         "{}: definitions have changed since you trusted this repository:\n{lines}\n  hint: look at \
          them, then run: atomic trust .\n  hint: or pass --trust or --no-trust for this time",
-        root.display()
+        on_one_line(&root.display().to_string())
     )
 }
 

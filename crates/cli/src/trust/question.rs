@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, Write as _};
 
-use atomic_registry::project::Definition;
+use atomic_registry::project::{Definition, DefinitionKind, on_one_line};
 
 use super::{ProjectTrust, Standing};
 use crate::paint;
@@ -20,19 +20,42 @@ pub(crate) enum Answer {
     None,
 }
 
-/// How many definitions of a kind are listed.
+/// How many definitions of a kind are listed that run nothing by themselves.
 const LISTED: usize = 12;
+
+/// How many are listed that do: a question must not hide one behind a number.
+const LISTED_COMMANDS: usize = 500;
+
+fn limit(definition: &Definition) -> usize {
+    match definition.kind {
+        DefinitionKind::Hook
+        | DefinitionKind::McpServer
+        | DefinitionKind::LanguageServer
+        | DefinitionKind::Plugin
+        | DefinitionKind::Git
+        | DefinitionKind::Check
+        | DefinitionKind::Workflow
+        | DefinitionKind::Setting
+        | DefinitionKind::ProgramSetting
+        | DefinitionKind::Programs => LISTED_COMMANDS,
+        DefinitionKind::Agent
+        | DefinitionKind::Skill
+        | DefinitionKind::Command
+        | DefinitionKind::Instructions
+        | DefinitionKind::OtherFile => LISTED,
+    }
+}
 
 /// The question with everything the repository would change.
 pub(crate) fn question_text(trust: &ProjectTrust) -> String {
-    let root = &trust.repository.root;
+    let root = on_one_line(&trust.repository.root.display().to_string());
     let mut lines = vec![];
     if let Standing::Changed(changes) = &trust.standing {
-        lines.push(format!("{} has changed since you trusted it:", root.display()));
-        lines.extend(changes.iter().take(LISTED).map(|change| format!("  {change}")));
-        lines.extend(more(changes.len()));
+        lines.push(format!("{root} has changed since you trusted it:"));
+        lines.extend(changes.iter().take(LISTED_COMMANDS).map(|change| format!("  {change}")));
+        lines.extend(more(changes.len(), LISTED_COMMANDS));
     } else {
-        lines.push(format!("{} defines what is used only if you trust it:", root.display()));
+        lines.push(format!("{root} defines what is used only if you trust it:"));
         lines.extend(listed(&trust.definitions));
     }
     lines.extend(trust.repository.origin().map(|address| format!("  from {address}")));
@@ -43,8 +66,8 @@ pub(crate) fn question_text(trust: &ProjectTrust) -> String {
     paint::printable(&lines.join("\n"))
 }
 
-fn more(count: usize) -> Option<String> {
-    (count > LISTED).then(|| format!("  and {} more", count - LISTED))
+fn more(count: usize, listed: usize) -> Option<String> {
+    (count > listed).then(|| format!("  and {} more", count - listed))
 }
 
 /// Definitions under the headings of their kinds.
@@ -53,8 +76,9 @@ fn listed(definitions: &[Definition]) -> Vec<String> {
     for same in definitions.chunk_by(|one, next| one.kind.heading() == next.kind.heading()) {
         let Some(first) = same.first() else { continue };
         lines.push(format!("  {}", first.kind.heading()));
-        lines.extend(same.iter().take(LISTED).map(|definition| format!("    {definition}")));
-        lines.extend(more(same.len()).map(|line| format!("  {line}")));
+        let limit = limit(first);
+        lines.extend(same.iter().take(limit).map(|definition| format!("    {definition}")));
+        lines.extend(more(same.len(), limit).map(|line| format!("  {line}")));
     }
     lines
 }

@@ -263,5 +263,5 @@ fn a_replacement_that_cannot_do_the_roles_work_is_refused_in_an_editor() {
     let (answer, said) = answered(&mut raw, 3, &session, "/ralph Build it");
     let told = format!("{answer}{said}");
     assert!(told.contains("its tools do not include edit and bash"), "{told}");
-    assert!(!env.work().join(".atomic/sessions").exists(), "nothing is begun");
+    assert!(!env.work().join(".ralph/sessions").exists(), "nothing is begun");
 }

@@ -89,7 +89,7 @@ fn a_replacement_that_cannot_do_the_roles_work_is_refused() {
             "error: {role}: {shown} cannot do this role's work: its tools do not include {missing}"
         );
         assert!(ran.stderr.contains(&text), "{text}: {}", ran.stderr);
-        assert!(!env.work().join(".atomic/sessions").exists(), "nothing is begun: {place} {head}");
+        assert!(!env.work().join(".ralph/sessions").exists(), "nothing is begun: {place} {head}");
     }
 }
 

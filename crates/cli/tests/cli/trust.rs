@@ -314,3 +314,36 @@ fn without_an_answer_changed_definitions_are_refused() {
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.stdout.contains("changed  Stop: ./y"), "{ended:?}");
 }
+
+/// A program that the chat has open was started with trust, and does not keep it.
+#[test]
+fn withdrawal_holds_in_an_open_chat() {
+    let env = TestEnv::new();
+    git(&env.work(), &["init", "-q"]);
+    let sign = env.outside("sign");
+    let alias = format!("!echo ran >> {}", sign.display());
+    git(&env.work(), &["config", "alias.st", &alias]);
+    assert_eq!(env.run(["trust", "."]).code, Some(0));
+    let script = Scene::default().turn(agent("assistant").does([run("git st"), say("Hi.")]));
+    let mut raw = Raw::start(&env, &script.toml());
+    raw.initialize();
+    let session = raw.open(&env);
+    let mut prompt = |id: u32| {
+        raw.prompt(id, &session, "Hello");
+        loop {
+            let heard = raw.hear(|heard| heard.get("id").is_some());
+            if heard["id"] == id && heard.get("method").is_none() {
+                break;
+            }
+            let outcome = json!({"outcome": "cancelled"});
+            let told = json!({"jsonrpc": "2.0", "id": heard["id"], "result": {"outcome": outcome}});
+            raw.write(&told.to_string());
+        }
+        fs::read_to_string(&sign).unwrap_or_default().lines().count()
+    };
+    assert_eq!(prompt(3), 1, "the control does nothing");
+    assert_eq!(env.run(["trust", ".", "--withdraw"]).code, Some(0));
+    assert_eq!(prompt(4), 1, "the program was kept");
+    raw.close_input();
+    raw.process.end();
+}

@@ -195,6 +195,17 @@ fn collect_commands(value: &Value, found: &mut Vec<String>) {
                         let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
                         found.push(words.join(" "));
                     }
+                    ("env" | "environment" | "headers", Value::Object(values)) => {
+                        // A variable such as NODE_OPTIONS runs something, too.
+                        let pairs = values.iter().map(|(name, value)| match value.as_str() {
+                            Some(text) => format!("{name}={text}"),
+                            None => format!("{name}={value}"),
+                        });
+                        let pairs: Vec<String> = pairs.collect();
+                        if !pairs.is_empty() {
+                            found.push(format!("{key} {}", pairs.join(" ")));
+                        }
+                    }
                     (_, value) => collect_commands(value, found),
                 }
             }

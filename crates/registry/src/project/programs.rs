@@ -3,8 +3,10 @@
 //! The tables name what is known. Everything else in a program's folder counts as well, by its
 //! name: a program may learn to load a file that no table names.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 use jsonc_parser::ParseOptions;
 use serde_json::{Map, Value};
@@ -80,6 +82,7 @@ const CODE: &[(&str, Kind)] = &[
     (".opencode/plugins", Kind::Plugin),
     (".opencode/tool", Kind::Plugin),
     (".opencode/tools", Kind::Plugin),
+    (".github/extensions", Kind::Plugin),
 ];
 
 /// Texts, and folders of texts, that programs read by themselves: into every conversation, or, as
@@ -98,9 +101,17 @@ const INSTRUCTIONS: &[&str] = &[
     ".github/skills",
     ".copilot/agents",
     ".copilot/skills",
+    ".agents/skills",
     "CLAUDE.md",
     "CLAUDE.local.md",
     "AGENTS.md",
+    "AGENTS.override.md",
+    // OpenCode 1.18.33 reads this one, Copilot 1.0.102 the others.
+    "CONTEXT.md",
+    "GEMINI.md",
+    "agents.md",
+    "claude.md",
+    "gemini.md",
     ".claude/CLAUDE.md",
     ".claude/rules",
     ".github/copilot-instructions.md",
@@ -115,17 +126,22 @@ const FOLDERS: &[(&str, &[&str])] = &[
     (".opencode", &["node_modules", ".gitignore", "bun.lock", "package-lock.json"]),
     (".copilot", &[]),
     (".github/copilot", &[]),
+    (".agents", &[]),
 ];
 
-/// How deep in a project's folder code is looked for. A link to a folder above leads round in a circle.
+/// How deep in a project's folder code is looked for.
 const DEEPEST: usize = 12;
+
+/// The largest number of files of code that are looked at.
+const MOST_CODE: usize = 5_000;
 
 /// The definitions for agent programs in a folder and those above it, up to the repository's root.
 pub fn program_definitions(root: &Path, folder: &Path) -> Vec<Definition> {
     let mut found = vec![];
     let files = ProjectFiles::at_root(root).ok();
     for folder in folders_between(root, folder) {
-        let mut reader = Reader { root, files: files.as_ref(), folder, found: vec![] };
+        let seen = BTreeSet::new();
+        let mut reader = Reader { root, files: files.as_ref(), folder, seen, found: vec![] };
         SETTINGS.iter().for_each(|file| reader.settings(file));
         SERVERS.iter().for_each(|(file, key, kind)| reader.servers(file, key, *kind));
         CODE.iter().for_each(|(folder, kind)| reader.code(folder, *kind));
@@ -142,6 +158,8 @@ struct Reader<'r> {
     root: &'r Path,
     files: Option<&'r ProjectFiles>,
     folder: &'r Path,
+    /// Folders that were looked through. Links to folders above would lead round in circles.
+    seen: BTreeSet<PathBuf>,
     found: Vec<Definition>,
 }
 
@@ -155,7 +173,7 @@ impl Reader<'_> {
         self.found.push(definition.detailed(detail));
     }
 
-    fn relative(&self, file: &str) -> std::path::PathBuf {
+    fn relative(&self, file: &str) -> PathBuf {
         let path = self.folder.join(file);
         path.strip_prefix(self.root).unwrap_or(&path).to_owned()
     }
@@ -174,6 +192,20 @@ impl Reader<'_> {
         target.map(|target| format!("link to {}", target.display())).unwrap_or_default()
     }
 
+    /// What counts of a file that is not read: where a link leads, or else its size and time. A
+    /// change of a file that is too large to be read has to be noticed as well.
+    fn unreadable(&self, file: &str) -> String {
+        let target = self.link_target(file);
+        if !target.is_empty() {
+            return target;
+        }
+        let about = fs::symlink_metadata(self.folder.join(file));
+        about.map_or_else(
+            |_| String::new(),
+            |about| format!("{} bytes, {}.{}", about.len(), about.mtime(), about.mtime_nsec()),
+        )
+    }
+
     fn is_there(&self, file: &str) -> bool {
         fs::symlink_metadata(self.folder.join(file)).is_ok()
     }
@@ -184,7 +216,7 @@ impl Reader<'_> {
         if !self.is_there(file) {
             return None;
         }
-        let text = self.read(file).unwrap_or_else(|()| self.link_target(file));
+        let text = self.read(file).unwrap_or_else(|()| self.unreadable(file));
         let bare = text.strip_prefix('\u{feff}').unwrap_or(&text);
         match jsonc_parser::parse_to_serde_value(bare, &ParseOptions::default()) {
             Ok(Value::Object(fields)) => Some(fields),
@@ -237,6 +269,10 @@ impl Reader<'_> {
 
     /// Files of code in a folder and below it.
     fn code(&mut self, folder: &str, kind: Kind) {
+        let real = self.folder.join(folder).canonicalize().unwrap_or_default();
+        if !self.seen.insert(real) || self.found.len() > MOST_CODE {
+            return;
+        }
         for name in self.names_in(folder, kind) {
             let file = format!("{folder}/{name}");
             let path = self.folder.join(&file);
@@ -247,7 +283,7 @@ impl Reader<'_> {
                 }
                 continue;
             }
-            let text = self.read(&file).unwrap_or_else(|()| self.link_target(&file));
+            let text = self.read(&file).unwrap_or_else(|()| self.unreadable(&file));
             let definition = Definition::new(kind, self.relative(&file), &name, &text);
             let detail = serde_json::from_str::<Value>(&text).map(|value| commands(&value));
             self.found.push(definition.detailed(detail.unwrap_or_default()));

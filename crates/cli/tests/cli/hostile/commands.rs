@@ -55,8 +55,9 @@ const ROWS: &[Row] = &[
     row("demo", &["demo", "--script", "../script.toml"]),
 ];
 
-/// Commands that start agents.
-const OF_AGENTS: &[&str] = &["", "run", "resume", "fork", "answer", "migrate", EDITOR];
+/// Commands that start agents, or agent programs for what those know.
+const OF_AGENTS: &[&str] =
+    &["models", "mcp", "doctor", "", "run", "resume", "fork", "answer", "migrate", EDITOR];
 
 const fn row(name: &'static str, arguments: &'static [&'static str]) -> Row {
     Row { name, arguments }
@@ -71,11 +72,15 @@ pub(crate) fn of_agents() -> Vec<Row> {
 }
 
 impl Row {
+    /// Whether it leaves a session that waits for an answer.
+    pub(crate) fn makes_session(&self) -> bool {
+        self.arguments.starts_with(&["run", "calls"])
+    }
+
     /// Runs the command to its end and returns what it has printed.
     pub(crate) fn run(&self, ground: &Ground) -> String {
         if self.name == EDITOR {
-            ground.in_an_editor(self.arguments);
-            return String::new();
+            return ground.in_an_editor(self.arguments);
         }
         let mut arguments = self.arguments.to_vec();
         let (script, features) =

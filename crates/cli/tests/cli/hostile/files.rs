@@ -12,11 +12,14 @@ fn leads_out(path: &'static str) -> Attack {
     Attack::new(move |ground| ground.link(path, ground.env.outside("precious")))
 }
 
-/// The control of a link: the user makes it, as the user may.
+/// The control: the same folder, reached by a link that is the user's own because it lies outside of
+/// the project. What the command writes there then shows.
 fn link_of_the_user(ground: &mut Ground) {
-    let (home, precious) = (ground.env.outside("home"), ground.env.outside("precious"));
-    fs::rename(home.join(".atomic"), precious.join("own")).unwrap();
-    std::os::unix::fs::symlink(precious.join("own"), home.join(".atomic")).unwrap();
+    let project = ground.env.outside("precious/project");
+    fs::create_dir_all(&project).unwrap();
+    let work = ground.env.work();
+    fs::remove_dir_all(&work).unwrap();
+    std::os::unix::fs::symlink(&project, &work).unwrap();
 }
 
 #[test]
@@ -45,7 +48,7 @@ fn settings_that_lead_out() {
         ground.outside("precious/data.json", "{\"workers\": 3}\n");
         ground.link(".atomic/settings.json", ground.env.outside("precious/data.json"));
     });
-    attack.works_only_for_the_user(link_of_the_user, &["config", "set", "--user", "workers", "2"]);
+    attack.works_only_for_the_user(link_of_the_user, &["config", "set", "workers", "2"]);
 }
 
 #[test]
@@ -150,4 +153,27 @@ fn devices_everywhere() {
         }
     });
     attack.fails_everywhere();
+}
+
+/// Folders that are looked through end, also where links in them lead back.
+#[test]
+fn links_that_lead_round_in_circles() {
+    let attack = Attack::new(|ground| {
+        for folder in [".github/hooks", ".opencode/plugin", ".claude/skills", ".atomic/workflows"] {
+            for link in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+                ground.link(&format!("{folder}/{link}"), ".");
+            }
+        }
+    });
+    attack.fails_everywhere();
+}
+
+#[test]
+fn a_prompt_that_leads_out() {
+    let attack = Attack::new(|ground| {
+        ground.link("Build it", ground.env.outside("precious/secret.txt"));
+        ground.link("Hello", ground.env.outside("precious/secret.txt"));
+    });
+    let typed = &["run", "ralph", "../precious/secret.txt"];
+    attack.works_only_for_the_user(|_| (), typed);
 }

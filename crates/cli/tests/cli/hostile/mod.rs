@@ -15,6 +15,7 @@ mod settings;
 mod table;
 mod workflows;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -39,7 +40,7 @@ const PERSONA: &str = "persona-4711-of-the-project";
 pub(crate) struct Ground {
     pub(crate) env: TestEnv,
     /// The folder the user works in: the project's, or one below it.
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
     /// The value of `PATH`, if it is not the usual one.
     path: Option<String>,
     /// Further variables of the user.
@@ -171,16 +172,20 @@ impl Ground {
     }
 
     /// Prompts from an editor, in which nobody answers the question about trust.
-    fn in_an_editor(&self, prompts: &[&str]) {
+    fn in_an_editor(&self, prompts: &[&str]) -> String {
         let mut raw = Raw::start_as_it_is(self.atomic(&["acp"]));
         raw.initialize();
         let opened = json!({"cwd": self.folder, "mcpServers": []});
         let opened = raw.ask(2, "session/new", &opened);
-        let Some(session) = opened["result"]["sessionId"].as_str() else { return };
+        let session = opened["result"]["sessionId"].as_str().unwrap_or_else(|| panic!("{opened}"));
+        let said = RefCell::new(String::new());
         for (id, prompt) in (3..).zip(prompts) {
             raw.prompt(id, session, prompt);
             loop {
-                let heard = raw.hear(|heard| heard.get("id").is_some());
+                let heard = raw.hear(|heard| {
+                    said.borrow_mut().push_str(&heard.to_string());
+                    heard.get("id").is_some()
+                });
                 if heard["id"] == id && heard.get("method").is_none() {
                     break;
                 }
@@ -191,18 +196,21 @@ impl Ground {
         }
         raw.close_input();
         raw.process.end();
+        said.into_inner()
     }
 
     /// Everything outside the project that no command may change.
     fn precious(&self) -> BTreeMap<PathBuf, Vec<u8>> {
-        let folder = self.env.outside("precious");
-        let entries = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
-        let read = |path: PathBuf| {
+        let (mut found, mut open) = (BTreeMap::new(), vec![self.env.outside("precious")]);
+        while let Some(path) = open.pop() {
+            if path.is_dir() {
+                open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            }
             // A folder that appears counts as well.
             let content = fs::read(&path).unwrap_or_else(|_| b"(folder)".to_vec());
-            (path, content)
-        };
-        entries.map(read).collect()
+            found.insert(path, content);
+        }
+        found
     }
 }
 
@@ -280,8 +288,8 @@ impl Attack {
 
     pub(crate) fn works(&self, grant: impl Fn(&mut Ground), control: &[&str]) {
         let mut ground = self.planted();
-        let before = ground.precious();
         grant(&mut ground);
+        let before = ground.precious();
         let ended = ground.run(control);
         let worked = ground.sign().exists()
             || ended.stdout.contains(SECRET)

@@ -85,3 +85,25 @@ fn a_decision_about_trust_in_the_project() {
     });
     attack.works_only_when_trusted(&["run", "ralph", "Build it"]);
 }
+
+/// `last` is a session of the user, whatever the project calls its folders and whatever times it
+/// claims.
+#[test]
+fn a_session_called_last() {
+    let ground = Ground::new();
+    let session = brought_along(&ground);
+    let copied = std::process::Command::new("cp")
+        .arg("-r")
+        .args([&session, &ground.env.work().join("last")])
+        .status();
+    assert!(copied.unwrap().success());
+    assert_eq!(ground.run(&["-p", "Hello"]).code, Some(0));
+    // The session in the project is made the newest.
+    let journal = session.join("journal.jsonl");
+    let text = fs::read_to_string(&journal).unwrap();
+    fs::write(&journal, text.replace("\"at\":\"20", "\"at\":\"29")).unwrap();
+    let ended = ground.run(&["resume", "last", "--trust"]);
+    assert!(!ground.sign().exists(), "{ended:?}");
+    let ended = ground.run(&["resume", "./last", "--trust"]);
+    assert!(ground.sign().exists(), "the control does nothing: {ended:?}");
+}
