@@ -84,13 +84,15 @@ impl Head<'_> {
         for (key, value) in [("permission", permission), ("permissions", others)] {
             let Some(value) = value else { continue };
             let problems = match denied_by_claude(&value) {
-                Some(denied) => match Tools::read(denied, Provider::Claude) {
-                    Ok(without) => {
-                        *may = std::mem::take(may).except(without);
-                        vec![]
-                    }
-                    Err(problem) => vec![problem],
-                },
+                Some(Ok(without)) => {
+                    *may = std::mem::take(may).except(without);
+                    vec![]
+                }
+                Some(Err(problem)) => {
+                    // A list that is lost may have named any tool.
+                    *may = Tools::denied();
+                    vec![problem]
+                }
                 None if understood(&value) && !may.layers.is_empty() && key == "permission" => {
                     // The permissions are part of the layer with the switches.
                     vec![]
@@ -177,12 +179,25 @@ fn understood(value: &Value) -> bool {
     }
 }
 
-/// The list of denied tools, where permissions are written as in Claude Code's settings.
-fn denied_by_claude(value: &Value) -> Option<&Value> {
-    const NONE: &Value = &Value::Array(vec![]);
-    let fields = value.as_object().filter(|fields| !fields.is_empty())?;
-    let is_known = |key: &String| matches!(key.as_str(), "allow" | "ask" | "deny");
-    let is_list = |value: &Value| value.is_array();
-    let is_settings = fields.keys().all(is_known) && fields.values().all(is_list);
-    is_settings.then(|| fields.get("deny").unwrap_or(NONE))
+/// The denied tools, where permissions are written as in Claude Code's settings; the error says what
+/// is wrong.
+fn denied_by_claude(value: &Value) -> Option<Result<Tools, String>> {
+    const LISTS: [&str; 3] = ["allow", "ask", "deny"];
+    const OTHERS: [&str; 2] = ["additionalDirectories", "disableBypassPermissionsMode"];
+    let is_one_of = |key: &str, known: &[&str]| known.iter().any(|it| it.eq_ignore_ascii_case(key));
+    let fields = value.as_object()?;
+    if !fields.keys().any(|key| is_one_of(key, &LISTS)) {
+        return None;
+    }
+    let is_known = |key: &&String| is_one_of(key, &LISTS) || is_one_of(key, &OTHERS);
+    if let Some(key) = fields.keys().find(|key| !is_known(key)) {
+        return Some(Err(format!("`{key}` is not known beside allow, ask and deny")));
+    }
+    let denied = fields.iter().find(|(key, _)| key.eq_ignore_ascii_case("deny"));
+    Some(match denied {
+        Some((_, list)) => {
+            Tools::read(list, Provider::Claude).map_err(|it| format!("`deny`: {it}"))
+        }
+        None => Ok(Tools { only: Some(vec![]), ..Tools::default() }),
+    })
 }

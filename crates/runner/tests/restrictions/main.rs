@@ -195,6 +195,7 @@ fn what_is_denied_because_it_is_not_understood_is_reported() {
         ("tools:", true, &[] as &[&str]),
         ("permissionMode: readonly", true, &[] as &[&str]),
         ("disallowedTools: 7", true, &[] as &[&str]),
+        ("permissions: {deny: [Bash, 7]}", true, &[] as &[&str]),
         ("tools: Read, Frobnicate", false, &["frobnicate"]),
         ("tools: {frobnicate: false}", false, &["frobnicate"]),
         ("permission: {edit: deny}", false, &[] as &[&str]),
