@@ -94,6 +94,24 @@ impl ToolRule {
     }
 }
 
+/// The beginning of the names of tools of MCP servers.
+const SERVERS: &str = "mcp__";
+
+/// The name of a server's tool, or a pattern for it, in one spelling for all programs: they differ in
+/// what they write between the server and the tool, and for letters that they do not allow.
+fn plain(name: &str) -> String {
+    let mut plain = String::new();
+    for c in name.chars() {
+        match c {
+            '*' => plain.push('*'),
+            c if c.is_ascii_alphanumeric() => plain.push(c.to_ascii_lowercase()),
+            _ if plain.ends_with('_') => {}
+            _ => plain.push('_'),
+        }
+    }
+    plain
+}
+
 /// Whether a rule names an MCP server and none of its tools, as `mcp__github` does.
 fn is_server(tool: &str) -> bool {
     tool.strip_prefix("mcp__").is_some_and(|name| !name.is_empty() && !name.contains("__"))
@@ -181,8 +199,26 @@ impl ToolRules {
         by_layers.or_else(|| self.refusal_by_rules(&wanted))
     }
 
+    /// Why a tool of an MCP server must not be used, where a pattern such as `mcp__git*` withholds
+    /// it. The name is the program's, without `mcp__`; how it separates the server and the tool does
+    /// not matter.
+    pub(crate) fn refusal_of_server(&self, tool: &str) -> Option<String> {
+        let plain = plain(tool);
+        let is_off = |rule: &ToolRule| {
+            let pattern = rule.tool.strip_prefix(SERVERS).filter(|rest| rest.contains('*'));
+            pattern.is_some_and(|pattern| wildcard::fits(&self::plain(pattern), &plain))
+        };
+        let off = self.without.iter().any(is_off);
+        off.then(|| format!("{tool} is not among the tools of this agent"))
+    }
+
     fn refusal_by_rules(&self, wanted: &Use<'_>) -> Option<String> {
         let tool = wanted.tool;
+        if let Some(name) = tool.strip_prefix(SERVERS)
+            && let Some(refusal) = self.refusal_of_server(name)
+        {
+            return Some(refusal);
+        }
         let off = |rule: &&ToolRule| rule.is_about(tool) && rule.may_cover(wanted);
         if let Some(rule) = self.without.iter().find(off) {
             return Some(match &rule.uses {

@@ -156,6 +156,9 @@ impl Access {
             "copilot" => "-",
             _ => return name.to_owned(),
         };
+        if name == "mcp__*" {
+            return "those of all MCP servers".to_owned();
+        }
         let bare = name.strip_prefix("mcp__");
         bare.map_or_else(|| name.to_owned(), |bare| bare.replacen("__", between, 1))
     }

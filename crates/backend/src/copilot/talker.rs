@@ -1,5 +1,6 @@
 //! Who talks in a session: what the agent may use there, and where its events go.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -114,7 +115,7 @@ impl Talker {
         }
         let helper = request.helpers.iter().find(|one| Some(one.name.as_str()) == helper);
         let workspace = &request.workspace;
-        let judge = |rules: &ToolRules| as_known_here(rules).refusal(tool, input, workspace);
+        let judge = |rules: &ToolRules| judged(rules, tool, input, workspace);
         helper.and_then(|helper| judge(&helper.tools)).or_else(|| judge(&request.tools))
     }
 }
@@ -136,6 +137,13 @@ fn arguments(told: Option<&Value>) -> Value {
         Some(other) => other.clone(),
         None => Value::Null,
     }
+}
+
+/// Why rules do not allow a use of a tool, if they do not. Only the names of tools of MCP servers have
+/// a `-` in them.
+fn judged(rules: &ToolRules, tool: &str, input: &Value, workspace: &Path) -> Option<String> {
+    let by_pattern = tool.contains('-').then(|| rules.refusal_of_server(tool)).flatten();
+    by_pattern.or_else(|| as_known_here(rules).refusal(tool, input, workspace))
 }
 
 /// Rules in the program's names for what has other names elsewhere: the tools of MCP servers are
@@ -186,7 +194,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{as_known_here, marking};
+    use super::{as_known_here, judged, marking};
     use crate::{ToolRule, ToolRules};
 
     fn rules(names: &[&str]) -> Vec<ToolRule> {
@@ -213,6 +221,25 @@ mod tests {
             assert!(refusal(&taken, tool).is_some(), "{rule} {tool}");
             assert!(refusal(&allowed, "other-touch").is_some(), "{rule}");
             assert_eq!(refusal(&taken, "other-touch"), None, "{rule}");
+        }
+    }
+
+    #[test]
+    fn patterns_for_servers_withhold_their_tools_and_no_others() {
+        for (rule, tool, expected) in [
+            ("mcp__*", "git-push", false),
+            ("mcp__git*", "git-push", false),
+            ("mcp__git*", "gitlab-push", false),
+            ("mcp__git*", "mail-send", true),
+            ("mcp__my.s*", "my-server-send", false),
+            ("mcp__*__push", "git-push", false),
+            ("mcp__*__push", "git-pull", true),
+            ("mcp__*", "view", true),
+            ("mcp__g*", "grep", true),
+        ] {
+            let taken = ToolRules { without: rules(&[rule]), ..ToolRules::default() };
+            let refusal = judged(&taken, tool, &json!({}), Path::new("/"));
+            assert_eq!(refusal.is_none(), expected, "{rule} {tool}");
         }
     }
 

@@ -105,7 +105,10 @@ impl Talker {
         }
         let helper = request.helpers.iter().find(|one| Some(one.name.as_str()) == helper);
         let workspace = &request.workspace;
-        let judge = |rules: &ToolRules| as_known_here(rules).refusal(tool, input, workspace);
+        let judge = |rules: &ToolRules| {
+            let by_pattern = is_of_server(tool).then(|| rules.refusal_of_server(tool)).flatten();
+            by_pattern.or_else(|| as_known_here(rules).refusal(tool, input, workspace))
+        };
         helper.and_then(|helper| judge(&helper.tools)).or_else(|| judge(&request.tools))
     }
 
@@ -120,7 +123,8 @@ impl Talker {
 
 /// What rules come to: which permissions are given, and which tools of MCP servers are withheld.
 pub(super) fn permissions(rules: &ToolRules, servers: &[String]) -> Map<String, Value> {
-    let rules = as_known_here(rules);
+    let written = rules;
+    let rules = as_known_here(written);
     let mut given = Map::new();
     for (permission, tools) in PERMISSIONS {
         given.insert(permission.to_owned(), json!(tools.iter().any(|tool| rules.may_use(tool))));
@@ -137,12 +141,19 @@ pub(super) fn permissions(rules: &ToolRules, servers: &[String]) -> Map<String, 
         let is_named = layers.offered().is_some_and(|names| {
             names.iter().any(|name| name.starts_with(&prefix) || name.contains('*'))
         });
-        let some = some && (is_named || layers.may_use(&format!("{prefix}tool")));
+        let any = format!("{prefix}tool");
+        let some = some && (is_named || layers.may_use(&any));
+        let some = some && written.refusal_of_server(&any).is_none();
         given.insert(format!("{prefix}*"), json!(some));
         let off = rules.without.iter().filter(|rule| rule.uses.is_none()).filter(is_theirs);
         given.extend(off.map(|rule| (rule.tool.clone(), json!(false))));
     }
     given
+}
+
+/// Whether a tool is one of an MCP server: those have a `_` in their names, and few others do.
+fn is_of_server(tool: &str) -> bool {
+    tool.contains('_') && !["apply_patch", "plan_enter", "plan_exit"].contains(&tool)
 }
 
 /// Rules in the program's names for what has other names elsewhere. A patch is an edit, and the tools
@@ -165,4 +176,36 @@ fn renamed(rule: &ToolRule) -> ToolRule {
         None => rule.tool.clone(),
     };
     ToolRule { tool, uses: rule.uses.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{is_of_server, permissions};
+    use crate::{ToolRule, ToolRules};
+
+    #[test]
+    fn patterns_for_servers_withhold_their_tools_and_no_others() {
+        let servers = ["git".to_owned(), "gitlab".to_owned(), "mail".to_owned()];
+        for (rule, expected) in [
+            ("mcp__*", [false, false, false]),
+            ("mcp__git*", [false, false, true]),
+            ("mcp__git__*", [false, true, true]),
+            ("mcp__git", [false, true, true]),
+            ("mcp__g*", [false, false, true]),
+        ] {
+            let rules =
+                ToolRules { without: vec![ToolRule::new(rule, None)], ..ToolRules::default() };
+            let given = permissions(&rules, &servers);
+            for (server, expected) in servers.iter().zip(expected) {
+                assert_eq!(given[&format!("{server}_*")], json!(expected), "{rule} {server}");
+            }
+            for own in ["bash", "read", "edit", "glob", "grep"] {
+                assert_eq!(given[own], json!(true), "{rule} {own}");
+            }
+        }
+        assert!(is_of_server("git_push"));
+        assert!(!is_of_server("apply_patch") && !is_of_server("read"));
+    }
 }
