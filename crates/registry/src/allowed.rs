@@ -79,7 +79,10 @@ impl Tools {
     pub(crate) fn except(mut self, other: Self) -> Self {
         self.unknown.extend(other.unknown);
         let Some(names) = other.only else { return Self::none() };
-        self.without.extend(names);
+        let companions: Vec<String> = names.iter().flat_map(|name| companions(name)).collect();
+        let is_new = |name: &String| !names.contains(name);
+        self.without.extend(companions.into_iter().filter(is_new));
+        self.without.extend(names.iter().cloned());
         self.without_forbidden()
     }
 
@@ -232,7 +235,14 @@ impl fmt::Display for Tools {
             }
             (None, []) if layers.is_empty() => return f.write_str("all"),
             (None, []) => String::new(),
-            (None, without) => format!("all but {}", without.join(", ")),
+            (None, without) => {
+                // A tool that goes with another one need not be named beside it.
+                let implied: BTreeSet<String> =
+                    without.iter().flat_map(|name| companions(name)).collect();
+                let named = without.iter().filter(|name| !implied.contains(*name));
+                let named: Vec<&str> = named.map(String::as_str).collect();
+                format!("all but {}", named.join(", "))
+            }
         };
         let all: Vec<&str> =
             [listed.as_str()].into_iter().filter(|it| !it.is_empty()).chain(layers).collect();
@@ -244,6 +254,17 @@ impl fmt::Display for Tools {
 fn tool(name: &str) -> String {
     let bare = name.split_once('(').map_or(name, |(bare, _)| bare).trim();
     tools::find(bare).map_or_else(|| bare.to_owned(), |tool| tool.name.to_owned())
+}
+
+/// Tools that do the same as another one. An agent that must not use it must not use them either.
+fn companions(name: &str) -> Vec<String> {
+    let others: &[&str] = match tool(name).as_str() {
+        "bash" => &["monitor"],
+        "edit" => &["multiedit", "notebookedit"],
+        _ => &[],
+    };
+    let rule = name.find('(').map_or("", |at| &name[at..]);
+    others.iter().map(|other| format!("{other}{rule}")).collect()
 }
 
 /// The same with its rule.
