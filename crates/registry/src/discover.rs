@@ -87,12 +87,16 @@ pub(crate) fn discover(
     }
     let mut read = read_all(&candidates, &places, project);
     findings.append(&mut read.findings);
-    let mut general: BTreeMap<Scope, Vec<Decision>> = BTreeMap::new();
+    let mut general: BTreeMap<Scope, General> = BTreeMap::new();
     for config in folders.config_files() {
         let project = project.filter(|_| config.scope == Scope::Project);
         if ways.lead_to(&config.path, project, &mut findings) {
             let layer = crate::opencode::read(&config, project, &mut read.entities, &mut findings);
-            general.entry(config.scope).or_default().extend(layer);
+            let general = general.entry(config.scope).or_default();
+            if layer.is_none() {
+                general.lost.extend(config.path.parent().map(Path::to_owned));
+            }
+            general.layer.extend(layer.unwrap_or_default());
         }
     }
     for entity in &mut read.entities {
@@ -106,9 +110,17 @@ pub(crate) fn discover(
 /// The name for restrictions in OpenCode's settings.
 const SETTINGS: &str = "opencode.json";
 
+/// What OpenCode's settings of a scope allow all agents.
+#[derive(Default)]
+struct General {
+    layer: Vec<Decision>,
+    /// The folders with settings that cannot be read. Everything in them is denied every tool.
+    lost: Vec<PathBuf>,
+}
+
 /// Puts what OpenCode's settings allow all agents before what they allow this one, which is heard
 /// after them. Settings of another scope can only restrict, those of a project only with trust.
-fn inherit(entity: &mut Entity, general: &BTreeMap<Scope, Vec<Decision>>, is_trusted: bool) {
+fn inherit(entity: &mut Entity, general: &BTreeMap<Scope, General>, is_trusted: bool) {
     // A command may name the agent that it is for.
     let agent = match entity.kind {
         Kind::Agent => Some(entity.name.as_str()),
@@ -116,7 +128,7 @@ fn inherit(entity: &mut Entity, general: &BTreeMap<Scope, Vec<Decision>>, is_tru
     };
     let mut own = agent.map_or(vec![], |agent| permission::native(&agent.to_lowercase()));
     let (scope, is_native) = (entity.origin.scope, !own.is_empty());
-    let of_scope = general.get(&scope).map_or(&[][..], Vec::as_slice);
+    let of_scope = general.get(&scope).map_or(&[][..], |general| general.layer.as_slice());
     own.extend_from_slice(of_scope);
     let layers = &mut entity.tools.layers;
     match layers.first_mut() {
@@ -133,7 +145,14 @@ fn inherit(entity: &mut Entity, general: &BTreeMap<Scope, Vec<Decision>>, is_tru
     if of_scope.iter().any(|decision| !decision.allowed) {
         entity.tools.by.push(SETTINGS);
     }
-    for (other, layer) in general {
+    let is_inside =
+        |folder: &PathBuf| entity.origin.path.as_ref().is_some_and(|path| path.starts_with(folder));
+    if general.get(&scope).is_some_and(|general| general.lost.iter().any(is_inside)) {
+        entity.tools.layers.push(permission::nothing());
+        entity.tools.by.push(SETTINGS);
+        entity.tools.unclear = true;
+    }
+    for (other, General { layer, .. }) in general {
         let counts = match other {
             Scope::Project => is_trusted,
             Scope::User => true,

@@ -15,28 +15,37 @@ use crate::permission::{self, Decision};
 use crate::places::ConfigFile;
 use crate::project::ProjectFiles;
 
-/// Adds what is in a file of settings, if there is one. Returns what the file allows all agents.
+/// Adds what is in a file of settings, if there is one. Returns what the file allows all agents;
+/// nothing when that cannot be read.
 pub(crate) fn read(
     config: &ConfigFile,
     project: Option<&ProjectFiles>,
     entities: &mut Vec<Entity>,
     findings: &mut Vec<Finding>,
-) -> Vec<Decision> {
+) -> Option<Vec<Decision>> {
     let path = &config.path;
-    let Some(text) = text_of(path, project, findings) else { return vec![] };
+    let Some(text) = text_of(path, project, findings) else { return Some(vec![]) };
     let settings = match parsed(&text) {
         Ok(settings) => settings,
         Err((line, message)) => {
             let remedy = "mend it; comments and trailing commas are fine";
             findings
                 .push(Finding::skipped(path, format!("it is no JSON: {message}"), remedy).at(line));
-            return vec![];
+            return None;
         }
     };
     findings.extend(doubles(&text).into_iter().map(|finding| finding.of(path)));
     let lines = lines_of_keys(&text);
     entities_of(&settings, config, &lines, entities, findings);
-    let switches = settings.get("tools").and_then(Value::as_object);
+    let tools = settings.get("tools").filter(|it| !it.is_null());
+    let switches = tools.and_then(Value::as_object);
+    if tools.is_some() && switches.is_none() {
+        let message =
+            "`tools` cannot be read, so OpenCode's agents may use none: it is not an object";
+        let finding = Finding::odd(path, message, "write `{\"bash\": false}`");
+        findings.push(Finding { line: lines.get("tools").copied(), ..finding });
+        return None;
+    }
     let permission = settings.get("permission").filter(|it| **it != json!({}) && !it.is_null());
     let decided = permission::read(switches, permission);
     for problem in decided.problems {
@@ -44,7 +53,7 @@ pub(crate) fn read(
         let finding = Finding::odd(path, message, "write allow, ask or deny");
         findings.push(Finding { line: lines.get("permission").copied(), ..finding });
     }
-    decided.layer
+    Some(decided.layer)
 }
 
 /// The text of a file of settings; nothing when there is none, or when it cannot be read.

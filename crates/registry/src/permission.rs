@@ -243,6 +243,11 @@ pub(crate) fn helpers(names: impl Iterator<Item = String>) -> Vec<Decision> {
     std::iter::once(Decision::new("task", None, false)).chain(allowed).collect()
 }
 
+/// Nothing at all.
+pub(crate) fn nothing() -> Vec<Decision> {
+    vec![Decision::new("*", None, false)]
+}
+
 /// Only what reads.
 fn reading() -> Vec<Decision> {
     let allowed = READING.iter().map(|key| Decision::new(key, None, true));

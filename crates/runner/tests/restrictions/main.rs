@@ -272,3 +272,41 @@ fn settings_of_another_scope_only_restrict() {
     assert_eq!(may(false, "mine"), (true, false));
     assert_eq!(may(true, "other"), (true, true), "only OpenCode's agents go by its settings");
 }
+
+/// Settings that cannot be read may have denied anything.
+#[test]
+fn settings_that_cannot_be_read_deny_everything_and_are_reported() {
+    for settings in [
+        r#"{"permission": {"bash": "deny"}"#,
+        r#"["permission"]"#,
+        r#"{"tools": ["read"]}"#,
+        r#"{"tools": "read"}"#,
+    ] {
+        for file in ["project/opencode.json", "home/.config/opencode/opencode.json"] {
+            let folder = tempfile::tempdir().unwrap();
+            let write = |path: &str, text: &str| {
+                let path = folder.path().join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            };
+            write(file, settings);
+            let agent = "---\npermission: {bash: allow}\n---\nGo.\n";
+            match file.starts_with("home") {
+                true => write("home/.config/opencode/agent/x.md", agent),
+                false => write("project/.opencode/agent/x.md", agent),
+            }
+            write("project/.claude/agents/y.md", "Go.\n");
+            let (project, home) = (folder.path().join("project"), folder.path().join("home"));
+            let registry = Registry::read(&Folders::trusted(project, Some(home)));
+            let tools = |name: &str| &registry.get(Kind::Agent, name).unwrap().tools;
+            assert!(tools("y").is_everything(), "only OpenCode's agents go by its settings");
+            let tools = tools("x");
+            let may = [tools.may_read(), tools.may_edit(), tools.may_run()];
+            assert_eq!(may, [false; 3], "{file}: {settings}");
+            assert!(tools.unclear, "{file}: {settings}");
+            let path = folder.path().join(file);
+            let is_told = registry.findings.iter().any(|finding| finding.path == path);
+            assert!(is_told, "{:?}", registry.findings);
+        }
+    }
+}
