@@ -86,6 +86,26 @@ impl Tools {
         self.without_forbidden()
     }
 
+    /// Adds the restrictions of another entity: a use has to be allowed by both.
+    pub(crate) fn restrict(&mut self, other: &Self) {
+        let new = other.layers.iter().filter(|layer| !self.layers.contains(layer));
+        let new: Vec<Vec<Decision>> = new.cloned().collect();
+        self.layers.extend(new);
+        self.without.extend(other.without.iter().cloned());
+        self.only = match (self.only.take(), &other.only) {
+            (Some(mine), Some(theirs)) => {
+                Some(mine.into_iter().filter(|name| theirs.contains(name)).collect())
+            }
+            (mine, theirs) => mine.or_else(|| theirs.clone()),
+        };
+        self.unclear |= other.unclear;
+        for key in &other.by {
+            if !self.by.contains(key) {
+                self.by.push(key);
+            }
+        }
+    }
+
     /// Whether nothing is restricted.
     pub fn is_everything(&self) -> bool {
         let is_open = |layer: &Vec<Decision>| layer.iter().all(|decision| decision.allowed);

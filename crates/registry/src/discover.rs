@@ -104,6 +104,7 @@ pub(crate) fn discover(
             inherit(entity, &general, folders.trusted);
         }
     }
+    restrict_by_agents(&mut read.entities);
     Discovered { entities: read.entities, findings, links_out }
 }
 
@@ -162,6 +163,45 @@ fn inherit(entity: &mut Entity, general: &BTreeMap<Scope, General>, is_trusted: 
             entity.tools.layers.push(layer.clone());
             entity.tools.by.push(SETTINGS);
         }
+    }
+}
+
+/// Adds the restrictions of agents to what runs as one of them, and those of an agent in OpenCode's
+/// settings to the file of the same agent: OpenCode merges the two.
+fn restrict_by_agents(entities: &mut [Entity]) {
+    let mut agents: BTreeMap<String, Vec<(Origin, Tools)>> = BTreeMap::new();
+    for entity in entities.iter().filter(|entity| entity.kind == Kind::Agent) {
+        if !entity.tools.is_everything() {
+            let known = agents.entry(entity.name.to_lowercase()).or_default();
+            known.push((entity.origin.clone(), entity.tools.clone()));
+        }
+    }
+    for entity in entities {
+        let Some(name) = runs_as(entity).map(|name| name.trim().to_lowercase()) else { continue };
+        let provider = entity.origin.provider;
+        if provider == Provider::Claude && ["explore", "plan"].contains(&name.as_str()) {
+            entity.tools.layers.push(permission::reading());
+        }
+        for (origin, tools) in agents.get(&name).into_iter().flatten() {
+            let is_merged = entity.kind != Kind::Agent
+                || (origin.scope == entity.origin.scope && origin.path != entity.origin.path);
+            if origin.provider == provider && is_merged {
+                entity.tools.restrict(tools);
+            }
+        }
+    }
+}
+
+/// The agent that an entity is run as, where its program gives it that agent's restrictions.
+fn runs_as(entity: &Entity) -> Option<&str> {
+    let text = |key: &str| entity.more.get(key).and_then(Value::as_str);
+    match (entity.origin.provider, entity.kind) {
+        (Provider::OpenCode, Kind::Agent) => Some(&entity.name),
+        (Provider::OpenCode, Kind::Command) => Some(text("agent").unwrap_or("build")),
+        (Provider::Claude, Kind::Skill | Kind::Command) if text("context") == Some("fork") => {
+            text("agent")
+        }
+        _ => None,
     }
 }
 

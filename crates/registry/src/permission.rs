@@ -249,7 +249,7 @@ pub(crate) fn nothing() -> Vec<Decision> {
 }
 
 /// Only what reads.
-fn reading() -> Vec<Decision> {
+pub(crate) fn reading() -> Vec<Decision> {
     let allowed = READING.iter().map(|key| Decision::new(key, None, true));
     std::iter::once(Decision::new("*", None, false)).chain(allowed).collect()
 }

@@ -310,3 +310,40 @@ fn settings_that_cannot_be_read_deny_everything_and_are_reported() {
         }
     }
 }
+
+/// What runs as an agent has its restrictions, and a file does not loosen those in the settings.
+#[test]
+fn restrictions_of_an_agent_hold_wherever_it_is_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let settings =
+        json!({ "agent": { "both": { "prompt": "Go.", "permission": { "bash": "deny" } } } });
+    write("opencode.json", &settings.to_string());
+    write(".opencode/agent/both.md", "---\nmode: all\n---\nGo.\n");
+    write(".opencode/agent/careful.md", "---\npermission: {bash: deny}\n---\nGo.\n");
+    write(".opencode/command/ship.md", "---\nagent: careful\n---\nGo.\n");
+    write(".opencode/command/free.md", "Go.\n");
+    write(".claude/agents/quiet.md", "---\ndisallowedTools: Bash\n---\nGo.\n");
+    let skill = |name: &str, head: &str| {
+        write(&format!(".claude/skills/{name}/SKILL.md"), &format!("---\n{head}\n---\nGo.\n"));
+    };
+    skill("forked", "context: fork\nagent: quiet");
+    skill("explores", "context: fork\nagent: Explore");
+    skill("inline", "agent: quiet");
+    let registry = Registry::read(&Folders::trusted(folder.path().to_owned(), None));
+    for (kind, name, expected) in [
+        (Kind::Agent, "both", (true, false)),
+        (Kind::Command, "ship", (true, false)),
+        (Kind::Command, "free", (true, true)),
+        (Kind::Skill, "forked", (true, false)),
+        (Kind::Skill, "explores", (false, false)),
+        (Kind::Skill, "inline", (true, true)),
+    ] {
+        let tools = &registry.get(kind, name).unwrap().tools;
+        assert_eq!((tools.may_edit(), tools.may_run()), expected, "{name}");
+    }
+}
