@@ -12,7 +12,8 @@ use tables::{
 };
 
 use super::refusal::{
-    ARITHMETIC, CODE, EVALUATED, MAKE, NAMES, PROGRAM, REMOTE, Refusal, SHELL_CODE, VARIABLE,
+    ARITHMETIC, CODE, DESCRIPTOR, EVALUATED, MAKE, NAMES, PROGRAM, REMOTE, Refusal, SHELL_CODE,
+    VARIABLE,
 };
 use super::scan::{UNKNOWN, Word, is_variable};
 
@@ -21,6 +22,10 @@ use super::scan::{UNKNOWN, Word, is_variable};
 pub(super) struct SimpleCommand {
     /// Whether the next word is the target of a redirection.
     pub(super) expects_file: bool,
+    /// Whether this redirection is `>&`.
+    pub(super) is_descriptor: bool,
+    /// Whether a `[[` waits for its `]]`, up to which no operator ends the command.
+    pub(super) is_condition: bool,
     /// The number of the first template that belongs to this command.
     pub(super) first_template: usize,
     phase: Phase,
@@ -96,6 +101,11 @@ impl SimpleCommand {
     /// Takes in a finished word; `false` when what follows cannot be followed.
     pub(super) fn add(&mut self, word: &Word) -> bool {
         if std::mem::take(&mut self.expects_file) {
+            self.is_descriptor = false;
+            return true;
+        }
+        if self.is_condition {
+            self.is_condition = word.is_quoted || word.text != b"]]";
             return true;
         }
         let text = String::from_utf8_lossy(&word.text);
@@ -156,6 +166,7 @@ impl SimpleCommand {
             return true;
         }
         let name = text.rsplit('/').next().unwrap_or(text);
+        self.is_condition = name == "[[";
         self.phase = match name {
             "eval" | "trap" | "source" | "." | "alias" | "watch" | "parallel" | "su" | "enable"
             | "bind" | "complete" => Phase::Refused(&EVALUATED),
@@ -247,7 +258,7 @@ impl SimpleCommand {
     pub(super) fn refusal(&self, word: &Word) -> Option<&'static Refusal> {
         let text = String::from_utf8_lossy(&word.text);
         if self.expects_file {
-            return None;
+            return self.is_descriptor.then_some(&DESCRIPTOR);
         }
         let name = text.split_once('=').map_or("", |(name, _)| name);
         let may_assign = !matches!(self.phase, Phase::Arguments | Phase::Test | Phase::Case);

@@ -39,6 +39,10 @@ pub(super) static HERE_DOCUMENT: Refusal = refusal(
     "in a here-document",
     "use a pipe, printf '%s\\n' {key} | command, or a file that Atomic writes: command {file:key}",
 );
+pub(super) static DESCRIPTOR: Refusal = refusal(
+    "behind `>&`, where bash expands the name of the file twice",
+    "write >file 2>&1 with the value in the name of the file",
+);
 pub(super) static COMMENT: Refusal = refusal("in a comment", "remove the template");
 pub(super) static ANSI_QUOTES: Refusal =
     refusal("inside `$'…'`, which not every `sh` knows", "use single or double quotes");

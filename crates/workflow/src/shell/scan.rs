@@ -421,7 +421,7 @@ impl<'t> Scanner<'t> {
     /// Ends the word and, outside of everything, the simple command.
     fn end_command(&mut self, is_pipe: bool) {
         self.end_word();
-        if !self.levels.is_empty() {
+        if !self.levels.is_empty() || self.command.is_condition {
             return;
         }
         if self.command.reads_code() {

@@ -54,8 +54,9 @@ impl Scanner<'_> {
             Some(b'<' | b'>' | b'&' | b'|') => self.at += 2,
             _ => self.at += 1,
         }
-        if self.levels.is_empty() {
+        if self.levels.is_empty() && !self.command.is_condition {
             self.command.expects_file = true;
+            self.command.is_descriptor = next == Some(b'&');
         }
     }
 
