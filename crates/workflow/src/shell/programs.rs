@@ -5,15 +5,16 @@
 //! tables name the programs that workflows use for this. What a script does with its arguments is
 //! the script's own business.
 
+mod interpreter;
 mod tables;
 
+use interpreter::{Next, Running};
 use tables::{
     DECIDING, First, Interpreter, KEYWORDS, UNKNOWN_PROGRAM, WRAPPERS, Wrapper, XARGS, rule_for,
 };
 
 use super::refusal::{
-    ARITHMETIC, CODE, DESCRIPTOR, EVALUATED, MAKE, NAMES, PROGRAM, REMOTE, Refusal, SHELL_CODE,
-    VARIABLE,
+    ARITHMETIC, DESCRIPTOR, EVALUATED, MAKE, NAMES, PROGRAM, REMOTE, Refusal, VARIABLE,
 };
 use super::scan::{UNKNOWN, Word, is_variable};
 
@@ -71,30 +72,6 @@ enum Phase {
     Test,
     /// No template is accepted any more.
     Refused(&'static Refusal),
-}
-
-/// An interpreter whose arguments are being read.
-#[derive(Debug)]
-struct Running {
-    rule: &'static Interpreter,
-    /// Whether it is certain that it runs: its name may also be somebody's argument.
-    is_certain: bool,
-    next: Next,
-    has_code: bool,
-    /// Whether it takes its program text from its input.
-    reads_input: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
-    Option,
-    Code,
-    Value,
-    /// The value of the option after which everything is data.
-    File,
-    Data,
-    /// Anything, program text too.
-    Doubt,
 }
 
 impl SimpleCommand {
@@ -201,18 +178,25 @@ impl SimpleCommand {
     }
 
     fn run(&mut self, rule: &'static Interpreter, is_certain: bool) {
-        let next = Next::Option;
-        let running = Running { rule, is_certain, next, has_code: false, reads_input: false };
-        self.interpreter = Some(running);
+        self.interpreter = Some(Running::new(rule, is_certain));
     }
 
     fn wrapped(&mut self, text: &str, (wrapper, operands, is_value): (&'static Wrapper, u8, bool)) {
         let next = |operands, is_value| Phase::Wrapper { wrapper, operands, is_value };
         if is_value {
             self.phase = next(operands, false);
-        } else if let Some(letters) = text.strip_prefix('-') {
-            let takes_value = letters.len() == 1 && wrapper.values.contains(letters);
-            self.phase = next(operands, takes_value);
+        } else if wrapper.names.contains(&"command") && matches!(text, "-v" | "-V") {
+            // Only says what the name means.
+            self.phase = Phase::Arguments;
+        } else if text.starts_with('-') {
+            match wrapper.takes_value(text) {
+                Some(takes_value) => self.phase = next(operands, takes_value),
+                // The next word may be its value, or the program.
+                None => {
+                    self.phase = Phase::Refused(&PROGRAM);
+                    self.runs_input = true;
+                }
+            }
         } else if is_assignment(text) {
             // As in `env NAME=value program`.
         } else if operands > 0 {
@@ -298,82 +282,9 @@ impl SimpleCommand {
         let running = running.filter(|running| running.is_certain || self.runs_others);
         let Some(running) = running else { return false };
         let Running { rule, has_code, reads_input, next, .. } = running;
-        let is_without = !has_code && *next == Next::Option;
-        rule.first == First::Script
-            && (*reads_input || is_without || (self.is_fed && rule.is_shell && *has_code))
-    }
-}
-
-impl Running {
-    fn add(&mut self, text: &str) {
-        let rule = self.rule;
-        let shell_option = rule.is_shell && text.starts_with('+');
-        match self.next {
-            // The next word may be its value, or the program text.
-            Next::Code if rule.is_shell && (text.starts_with('-') || shell_option) => {
-                self.next = Next::Doubt;
-            }
-            Next::Code => {
-                self.has_code = true;
-                // Perl and sed take more of it, a shell does not.
-                self.next = if rule.is_shell { Next::Data } else { Next::Option };
-            }
-            Next::Value => self.next = Next::Option,
-            Next::File => self.next = Next::Data,
-            Next::Data | Next::Doubt => {}
-            Next::Option if text == "-" || text == "/dev/stdin" => self.reads_input = true,
-            Next::Option if matches!(text, "--eval" | "--print" | "--command" | "--execute") => {
-                self.next = Next::Code;
-            }
-            Next::Option if text.starts_with("--") || text.is_empty() => {}
-            Next::Option if text.starts_with('-') || shell_option => self.option(&text[1..]),
-            Next::Option => self.next = Next::Data,
-        }
-    }
-
-    /// The letters of an option.
-    fn option(&mut self, letters: &str) {
-        let rule = self.rule;
-        let has = |set: &str| letters.chars().position(|letter| set.contains(letter));
-        let last = letters.chars().count() - 1;
-        if rule.is_shell {
-            self.reads_input |= has("s").is_some();
-        }
-        if let Some(at) = has(rule.code) {
-            let is_attached = at < last && !rule.is_shell;
-            self.has_code |= is_attached;
-            self.next = if is_attached { Next::Option } else { Next::Code };
-        } else if has(rule.file) == Some(last) {
-            self.has_code = true;
-            self.next = Next::File;
-        } else if has(rule.values) == Some(last) {
-            self.next = Next::Value;
-        }
-    }
-
-    fn refusal(&self, text: &str) -> Option<&'static Refusal> {
-        let code = if self.rule.is_shell { &SHELL_CODE } else { &CODE };
-        match self.next {
-            Next::Code | Next::Doubt => Some(code),
-            Next::Value | Next::Data => None,
-            Next::File => Some(&PROGRAM),
-            Next::Option if text.starts_with("--") => {
-                let is_code = text.starts_with("--eval=")
-                    || text.starts_with("--print=")
-                    || text.starts_with("--command=")
-                    || text.starts_with("--execute=");
-                is_code.then_some(code)
-            }
-            Next::Option if text.starts_with(['-', '+']) => {
-                text.contains(|letter| self.rule.code.contains(letter)).then_some(code)
-            }
-            Next::Option if self.has_code || !self.is_certain => None,
-            Next::Option => match self.rule.first {
-                First::Script => Some(&PROGRAM),
-                First::Code => Some(code),
-                First::Data => None,
-            },
-        }
+        let runs = rule.reads || rule.first == First::Script;
+        let is_without = runs && !has_code && *next == Next::Option;
+        *reads_input || is_without || (self.is_fed && rule.is_shell && *has_code)
     }
 }
 

@@ -1,13 +1,44 @@
 //! The programs that run what they are given.
 
-/// A program that runs another one.
+/// A program that runs another one. Behind an option that is not listed, any word may be the
+/// program.
 #[derive(Debug)]
 pub(super) struct Wrapper {
     pub(super) names: &'static [&'static str],
-    /// The letters of options whose value is the next word.
-    pub(super) values: &'static str,
+    /// The letters of options without a value.
+    flags: &'static str,
+    /// The letters of options whose value is the next word, or the rest of this one.
+    values: &'static str,
+    /// The long options without a value, and with a `=` behind those whose value is the next word.
+    long: &'static [&'static str],
     /// The arguments before the name of the program.
     pub(super) operands: u8,
+}
+
+impl Wrapper {
+    /// Whether the next word is the value of this option; `None` when the option is not known.
+    pub(super) fn takes_value(&self, option: &str) -> Option<bool> {
+        if let Some(name) = option.strip_prefix("--") {
+            let known = self.long.iter().find(|known| {
+                known.trim_end_matches('=') == { name.split('=').next().unwrap_or(name) }
+            });
+            return match known {
+                _ if name.is_empty() => Some(false),
+                Some(known) => Some(known.ends_with('=') && !name.contains('=')),
+                None => None,
+            };
+        }
+        let letters = &option[1..];
+        for (at, letter) in letters.char_indices() {
+            if self.values.contains(letter) {
+                return Some(at + letter.len_utf8() == letters.len());
+            }
+            if !self.flags.contains(letter) {
+                return None;
+            }
+        }
+        Some(false)
+    }
 }
 
 /// A program that runs the program text it is given.
@@ -16,13 +47,24 @@ pub(super) struct Interpreter {
     pub(super) names: &'static [&'static str],
     /// The letters of options with program text.
     pub(super) code: &'static str,
-    /// The letters of other options whose value is the next word.
-    pub(super) values: &'static str,
     /// The letter of the option that names a module or a file to run.
     pub(super) file: &'static str,
+    /// The letters of options that name something to load before the program.
+    pub(super) loads: &'static str,
+    /// The letters of other options whose value is the next word, or the rest of this one.
+    pub(super) values: &'static str,
+    /// The letters of options without a value.
+    pub(super) flags: &'static str,
+    /// The letters of options whose value can only be the rest of the word.
+    pub(super) attached: &'static str,
     /// Meaning of the first plain argument.
     pub(super) first: First,
     pub(super) is_shell: bool,
+    /// Whether options may also stand behind plain arguments.
+    pub(super) permutes: bool,
+    /// Whether it runs what it reads when no program text is given, although its first plain
+    /// argument is not a script.
+    pub(super) reads: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,40 +74,106 @@ pub(super) enum First {
     Data,
 }
 
-const fn wrapper(names: &'static [&'static str], values: &'static str, operands: u8) -> Wrapper {
-    Wrapper { names, values, operands }
+const fn wrapper(
+    names: &'static [&'static str],
+    [flags, values]: [&'static str; 2],
+    long: &'static [&'static str],
+    operands: u8,
+) -> Wrapper {
+    Wrapper { names, flags, values, long, operands }
 }
 
-pub(super) static WRAPPERS: [Wrapper; 10] = [
-    wrapper(&["command", "builtin", "nohup", "setsid", "busybox", "caffeinate", "npx"], "", 0),
-    wrapper(&["env", "doas"], "uC", 0),
-    wrapper(&["exec"], "a", 0),
-    wrapper(&["sudo"], "ugpCrtTUhR", 0),
-    wrapper(&["nice", "ionice"], "ncp", 0),
-    wrapper(&["time", "stdbuf"], "fioe", 0),
-    wrapper(&["timeout"], "ks", 1),
-    wrapper(&["flock", "chroot", "taskset"], "wE", 1),
-    wrapper(&["sshpass"], "pfd", 0),
-    wrapper(&[XARGS], "IELnPsda", 0),
+pub(super) static WRAPPERS: [Wrapper; 15] = [
+    wrapper(&["command"], ["p", ""], &[], 0),
+    wrapper(&["builtin", "nohup", "busybox"], ["", ""], &[], 0),
+    wrapper(&["setsid"], ["cfw", ""], &["ctty", "fork", "wait"], 0),
+    wrapper(&["caffeinate"], ["disu", "t"], &[], 0),
+    wrapper(
+        &["npx", "bunx", "uvx", "pnpx"],
+        ["yq", "p"],
+        &["yes", "no", "no-install", "quiet", "package=", "bun"],
+        0,
+    ),
+    wrapper(
+        &["env"],
+        ["i0v", "uC"],
+        &["ignore-environment", "null", "debug", "unset=", "chdir="],
+        0,
+    ),
+    wrapper(&["doas"], ["ns", "uC"], &[], 0),
+    wrapper(&["exec"], ["cl", "a"], &[], 0),
+    wrapper(
+        &["sudo"],
+        ["AbEHiknPSs", "ugpCrtTUhRD"],
+        &["preserve-env", "login", "non-interactive", "set-home", "stdin", "user=", "group="],
+        0,
+    ),
+    wrapper(&["nice", "ionice"], ["0123456789t", "ncp"], &["adjustment=", "class=", "idle"], 0),
+    wrapper(
+        &["time", "stdbuf"],
+        ["pvaq", "fioe"],
+        &["portability", "verbose", "input=", "output=", "error=", "format="],
+        0,
+    ),
+    wrapper(
+        &["timeout"],
+        ["vfp", "ks"],
+        &["foreground", "preserve-status", "verbose", "signal=", "kill-after="],
+        1,
+    ),
+    wrapper(
+        &["flock", "chroot", "taskset"],
+        ["sxeunFoav", "wE"],
+        &["shared", "exclusive", "nonblock", "nb", "close", "timeout=", "wait=", "verbose"],
+        1,
+    ),
+    wrapper(&["sshpass"], ["ev", "pfdP"], &[], 0),
+    wrapper(
+        &[XARGS],
+        ["0rtpxo", "IELnPsda"],
+        &["null", "no-run-if-empty", "verbose", "max-args=", "max-procs=", "delimiter="],
+        0,
+    ),
 ];
 
 pub(super) const XARGS: &str = "xargs";
 
-const fn interpreter(
+const PLAIN: Interpreter = Interpreter {
+    names: &[],
+    code: "",
+    file: "",
+    loads: "",
+    values: "",
+    flags: "",
+    attached: "",
+    first: First::Data,
+    is_shell: false,
+    permutes: false,
+    reads: false,
+};
+
+/// A program whose plain arguments are data, and whose options are read everywhere.
+const fn tool(names: &'static [&'static str], code: &'static str) -> Interpreter {
+    Interpreter { names, code, permutes: true, ..PLAIN }
+}
+
+/// A program whose first plain argument is a script.
+const fn script(
     names: &'static [&'static str],
-    [code, values, file]: [&'static str; 3],
-    first: First,
+    [code, file, loads]: [&'static str; 3],
+    [values, flags, attached]: [&'static str; 3],
 ) -> Interpreter {
-    Interpreter { names, code, values, file, first, is_shell: false }
+    let first = First::Script;
+    Interpreter { names, code, file, loads, values, flags, attached, first, ..PLAIN }
 }
 
 const SHELL_RULE: Interpreter = Interpreter {
-    names: &["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash", "fish", "csh", "tcsh"],
-    code: "c",
-    values: "oO",
-    file: "",
-    first: First::Script,
     is_shell: true,
+    ..script(
+        &["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash", "fish", "csh", "tcsh"],
+        ["c", "", ""],
+        ["oO", "abefghiklmnprstuvxBCDEHIPTVqX", ""],
+    )
 };
 
 static SHELL: Interpreter = SHELL_RULE;
@@ -73,19 +181,100 @@ static SHELL: Interpreter = SHELL_RULE;
 /// A program whose name is known only when the command runs.
 pub(super) static UNKNOWN_PROGRAM: Interpreter = Interpreter { first: First::Data, ..SHELL_RULE };
 
-static INTERPRETERS: [Interpreter; 11] = [
-    interpreter(&["python", "pypy"], ["c", "WX", "m"], First::Script),
-    interpreter(&["perl"], ["eE", "I", ""], First::Script),
-    interpreter(&["ruby"], ["e", "rI", ""], First::Script),
-    interpreter(&["node", "nodejs", "bun"], ["ep", "r", ""], First::Script),
-    interpreter(&["php"], ["rBRE", "dcz", "f"], First::Script),
-    interpreter(&["lua", "luajit", "osascript", "Rscript"], ["e", "l", ""], First::Script),
-    interpreter(&["awk", "gawk", "mawk", "nawk"], ["e", "vF", "f"], First::Code),
-    interpreter(&["sed", "gsed"], ["e", "l", "f"], First::Code),
-    interpreter(&["rsync"], ["e", "", ""], First::Data),
-    interpreter(&["vim", "vi", "nvim", "ex"], ["c", "", ""], First::Data),
-    interpreter(&["psql", "mysql", "mariadb", "expect", "script"], ["ce", "", ""], First::Data),
+static INTERPRETERS: [Interpreter; 15] = [
+    script(&["python", "pypy"], ["c", "m", "WX"], ["", "bBdEhiIOPqRsStuvVx", ""]),
+    script(&["perl"], ["eE", "", "MmI"], ["", "acfnpsStTuUvVwWX", "0CdDFilx"]),
+    script(&["ruby"], ["e", "", "rI"], ["CE", "acdhlnpsSUvwy", "0FiKTWx"]),
+    script(&["node", "nodejs", "bun", "tsx"], ["ep", "", "r"], ["C", "ichv", ""]),
+    script(&["php"], ["rBRE", "f", "cz"], ["d", "aehilmnqvsw", ""]),
+    script(&["lua", "luajit"], ["e", "", "l"], ["", "ivEW", ""]),
+    script(&["osascript", "Rscript", "R", "julia"], ["eE", "f", "LJ"], ["lst", "hiqv", ""]),
+    Interpreter {
+        first: First::Code,
+        ..script(&["awk", "gawk", "mawk", "nawk"], ["e", "fE", "il"], ["vF", "bcCghnMNOPrsStV", ""])
+    },
+    Interpreter {
+        first: First::Code,
+        permutes: true,
+        ..script(&["sed", "gsed"], ["e", "f", ""], ["l", "nErsuz", "i"])
+    },
+    tool(&["rsync"], "e"),
+    tool(&["vim", "vi", "nvim", "ex"], "cS"),
+    Interpreter { file: "f", reads: true, ..tool(&["psql"], "c") },
+    Interpreter { reads: true, ..tool(&["mysql", "mariadb"], "e") },
+    tool(&["expect", "script"], "c"),
+    tool(&["tar", "gtar", "bsdtar", "rg"], "I"),
 ];
+
+/// Long options with program text or a command.
+pub(super) const LONG_CODE: [&str; 14] = [
+    "eval",
+    "print",
+    "command",
+    "execute",
+    "expression",
+    "source",
+    "rsh",
+    "rsync-path",
+    "cmd",
+    "init-command",
+    "to-command",
+    "checkpoint-action",
+    "use-compress-program",
+    "pre",
+];
+
+/// Long options that name something to load before the program.
+pub(super) const LONG_LOADS: [&str; 8] = [
+    "require",
+    "import",
+    "loader",
+    "experimental-loader",
+    "rcfile",
+    "init-file",
+    "preload",
+    "env-file",
+];
+
+/// Long options of interpreters with any other value in the next word.
+pub(super) const LONG_VALUES: [&str; 4] = ["conditions", "assign", "field-separator", "input-type"];
+
+/// Long options of interpreters without a value.
+pub(super) const HARMLESS_LONG: [&str; 28] = [
+    "login",
+    "norc",
+    "noprofile",
+    "posix",
+    "restricted",
+    "verbose",
+    "version",
+    "help",
+    "experimental-strip-types",
+    "experimental-transform-types",
+    "experimental-vm-modules",
+    "no-warnings",
+    "enable-source-maps",
+    "trace-warnings",
+    "trace-uncaught",
+    "inspect",
+    "inspect-brk",
+    "expose-gc",
+    "watch",
+    "check",
+    "quiet",
+    "silent",
+    "in-place",
+    "regexp-extended",
+    "null-data",
+    "separate",
+    "sandbox",
+    "vanilla",
+];
+
+/// Whether a long option is one of these, or an abbreviation that programs accept.
+pub(super) fn is_one_of(options: &[&str], name: &str) -> bool {
+    name.len() > 2 && options.iter().any(|option| option.starts_with(name))
+}
 
 /// Variables whose value is run as a command, or that decide what the names of programs mean.
 pub(super) const DECIDING: [&str; 27] = [
