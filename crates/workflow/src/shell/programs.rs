@@ -5,9 +5,11 @@
 //! tables name the programs that workflows use for this. What a script does with its arguments is
 //! the script's own business.
 
+mod git;
 mod interpreter;
 mod tables;
 
+use git::Git;
 use interpreter::{Next, Running};
 use tables::{
     DECIDING, First, Interpreter, KEYWORDS, UNKNOWN_PROGRAM, WRAPPERS, Wrapper, XARGS, rule_for,
@@ -61,7 +63,7 @@ enum Phase {
     /// An argument of `find`, up to `-exec`.
     Find,
     /// An argument of `git`, some of which are commands.
-    Git { has_command: bool },
+    Git(Git),
     /// An argument of `make`.
     Make,
     /// An argument of `ssh`; with only a host, the other machine runs what `ssh` reads.
@@ -106,8 +108,8 @@ impl SimpleCommand {
                 }
                 true
             }
-            Phase::Git { has_command } => {
-                self.git(&text, has_command);
+            Phase::Git(git) => {
+                self.phase = Phase::Git(git.after(&text));
                 true
             }
             Phase::Remote { operands, is_value } => {
@@ -148,7 +150,7 @@ impl SimpleCommand {
             "eval" | "trap" | "source" | "." | "alias" | "watch" | "parallel" | "su" | "enable"
             | "bind" | "complete" => Phase::Refused(&EVALUATED),
             "ssh" | "slogin" | "autossh" => Phase::Remote { operands: 0, is_value: false },
-            "git" => Phase::Git { has_command: false },
+            "git" => Phase::Git(Git::Option),
             "make" | "gmake" => Phase::Make,
             // In bash numbers are compared here by evaluating them.
             "let" | "[[" => Phase::Refused(&ARITHMETIC),
@@ -207,16 +209,6 @@ impl SimpleCommand {
         }
     }
 
-    fn git(&mut self, text: &str, has_command: bool) {
-        if matches!(text, "foreach" | "filter-branch" | "bisect" | "--exec" | "-x") {
-            self.phase = Phase::Refused(&EVALUATED);
-        } else if !text.starts_with('-') && self.last != b"-c" && self.last != b"-C" {
-            self.phase = Phase::Git { has_command: true };
-        } else {
-            self.phase = Phase::Git { has_command };
-        }
-    }
-
     fn remote(&mut self, text: &str, operands: u8, is_value: bool) {
         let operands = if is_value || text.starts_with('-') { operands } else { operands + 1 };
         let letters = text.strip_prefix('-').filter(|_| !is_value).unwrap_or_default();
@@ -262,11 +254,7 @@ impl SimpleCommand {
             Phase::Test if self.last == b"-v" || self.last == b"-R" || text == "-v" => Some(&NAMES),
             Phase::Refused(refusal) => Some(refusal),
             Phase::Remote { .. } => Some(&REMOTE),
-            Phase::Git { has_command } => {
-                let is_setting = !has_command && self.last == b"-c" && !text.starts_with("user.");
-                let is_command = is_setting || text.starts_with("--exec=");
-                is_command.then_some(&EVALUATED)
-            }
+            Phase::Git(git) => git.refusal(&text),
             Phase::Make => is_assignment(&text).then_some(&MAKE),
             Phase::Test | Phase::Case | Phase::Find => None,
             Phase::Arguments => self.interpreter.as_ref().and_then(|one| one.refusal(&text)),
