@@ -10,13 +10,15 @@ mod interpreter;
 mod tables;
 
 use git::Git;
-use interpreter::{Next, Running};
+use interpreter::{Next, Running, is_input};
 use tables::{
-    DECIDING, First, Interpreter, KEYWORDS, UNKNOWN_PROGRAM, WRAPPERS, Wrapper, XARGS, rule_for,
+    DECIDING, EVALUATED_NUMBERS, First, Interpreter, KEYWORDS, RUN_INPUT, RUNNER, RUNNERS, RUNS,
+    UNKNOWN_PROGRAM, WRAPPERS, Wrapper, XARGS, rule_for,
 };
 
 use super::refusal::{
-    ARITHMETIC, DESCRIPTOR, EVALUATED, MAKE, NAMES, PROGRAM, REMOTE, Refusal, VARIABLE,
+    ARITHMETIC, CODE, DESCRIPTOR, EVALUATED, FORMAT, MAKE, NAMES, PROGRAM, REMOTE, Refusal,
+    VARIABLE,
 };
 use super::scan::{UNKNOWN, Word, is_variable};
 
@@ -33,6 +35,12 @@ pub(super) struct SimpleCommand {
     pub(super) first_template: usize,
     phase: Phase,
     interpreter: Option<Running>,
+    /// Whether its name is known only when the command runs.
+    is_unknown: bool,
+    /// Whether the arguments belong to `find`, which may run several programs.
+    is_find: bool,
+    /// Whether `xargs` puts its input into the arguments (`-I`).
+    replaces: bool,
     /// Whether `xargs` makes the last program's arguments out of its input.
     is_fed: bool,
     /// Whether the program runs what it reads.
@@ -70,8 +78,12 @@ enum Phase {
     Remote { operands: u8, is_value: bool },
     /// An argument of `export` or `readonly`.
     Declaration { has_option: bool },
-    /// An argument of `[`, `test` or `printf`, which take names behind some options.
+    /// An argument of `[` or `test`, which take names behind some options.
     Test,
+    /// The first argument of `printf`.
+    Format,
+    /// An argument of a program that runs another one behind a subcommand: `uv run …`.
+    Runner,
     /// No template is accepted any more.
     Refused(&'static Refusal),
 }
@@ -88,6 +100,12 @@ impl SimpleCommand {
             return true;
         }
         let text = String::from_utf8_lossy(&word.text);
+        if self.is_find && is_exec(&text) {
+            self.phase = Phase::Program;
+            self.interpreter = None;
+            self.last.clone_from(&word.text);
+            return true;
+        }
         let is_clear = match self.phase {
             // In front of the program's name.
             Phase::Program if word.assigns => true,
@@ -102,10 +120,13 @@ impl SimpleCommand {
                 }
                 true
             }
-            Phase::Find => {
-                if matches!(&*text, "-exec" | "-execdir" | "-ok" | "-okdir") {
-                    self.phase = Phase::Program;
-                }
+            Phase::Find => true,
+            Phase::Format => {
+                self.phase = if text == "-v" { Phase::Test } else { Phase::Arguments };
+                true
+            }
+            Phase::Runner => {
+                self.runner(&text);
                 true
             }
             Phase::Git(git) => {
@@ -141,6 +162,7 @@ impl SimpleCommand {
         }
         if text.contains(char::from(UNKNOWN)) {
             self.phase = Phase::Arguments;
+            self.is_unknown = true;
             self.run(&UNKNOWN_PROGRAM, true);
             return true;
         }
@@ -148,7 +170,10 @@ impl SimpleCommand {
         self.is_condition = name == "[[";
         self.phase = match name {
             "eval" | "trap" | "source" | "." | "alias" | "watch" | "parallel" | "su" | "enable"
-            | "bind" | "complete" => Phase::Refused(&EVALUATED),
+            | "bind" | "complete" | "compgen" | "runuser" | "tmux" | "screen" | "hyperfine"
+            | "pwsh" | "powershell" | "just" | "nix-shell" => Phase::Refused(&EVALUATED),
+            "sqlite3" => Phase::Refused(&CODE),
+            _ if RUNNERS.contains(&name) => Phase::Runner,
             "ssh" | "slogin" | "autossh" => Phase::Remote { operands: 0, is_value: false },
             "git" => Phase::Git(Git::Option),
             "make" | "gmake" => Phase::Make,
@@ -158,15 +183,14 @@ impl SimpleCommand {
             "export" | "readonly" | "local" | "declare" | "typeset" => {
                 Phase::Declaration { has_option: false }
             }
-            "[" | "test" | "printf" => Phase::Test,
+            "[" | "test" => Phase::Test,
+            "printf" => Phase::Format,
             "case" => Phase::Case,
             "find" => Phase::Find,
             _ => Phase::Arguments,
         };
-        self.runs_input = matches!(
-            name,
-            "." | "source" | "parallel" | "at" | "batch" | "crontab" | "ssh" | "slogin" | "autossh"
-        );
+        self.is_find |= name == "find";
+        self.runs_input = RUN_INPUT.contains(&name);
         self.runs_others =
             matches!(name, "docker" | "podman" | "nerdctl" | "kubectl" | "lxc" | "nsenter");
         if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name)) {
@@ -191,6 +215,7 @@ impl SimpleCommand {
             // Only says what the name means.
             self.phase = Phase::Arguments;
         } else if text.starts_with('-') {
+            self.replaces |= self.is_fed && text.starts_with("-I");
             match wrapper.takes_value(text) {
                 Some(takes_value) => self.phase = next(operands, takes_value),
                 // The next word may be its value, or the program.
@@ -209,6 +234,14 @@ impl SimpleCommand {
         }
     }
 
+    fn runner(&mut self, text: &str) {
+        if RUNS.contains(&text) {
+            self.phase = Phase::Wrapper { wrapper: &RUNNER, operands: 0, is_value: false };
+        } else if !text.starts_with('-') && !self.last.starts_with(b"-") {
+            self.phase = Phase::Arguments;
+        }
+    }
+
     fn remote(&mut self, text: &str, operands: u8, is_value: bool) {
         let operands = if is_value || text.starts_with('-') { operands } else { operands + 1 };
         let letters = text.strip_prefix('-').filter(|_| !is_value).unwrap_or_default();
@@ -218,6 +251,10 @@ impl SimpleCommand {
     }
 
     fn argument(&mut self, text: &str) {
+        if matches!(self.phase, Phase::Make) {
+            self.runs_input |= text == "-f-" || text.ends_with("=-") || is_input(text);
+            return;
+        }
         if let Some(running) = &mut self.interpreter
             && running.next != Next::Data
         {
@@ -241,6 +278,9 @@ impl SimpleCommand {
         if may_assign && DECIDING.contains(&name) {
             return Some(&VARIABLE);
         }
+        if may_assign && EVALUATED_NUMBERS.contains(&name) {
+            return Some(&ARITHMETIC);
+        }
         match self.phase {
             Phase::Program => (!word.assigns).then_some(&PROGRAM),
             Phase::Wrapper { operands, is_value, .. } => {
@@ -255,7 +295,12 @@ impl SimpleCommand {
             Phase::Refused(refusal) => Some(refusal),
             Phase::Remote { .. } => Some(&REMOTE),
             Phase::Git(git) => git.refusal(&text),
-            Phase::Make => is_assignment(&text).then_some(&MAKE),
+            Phase::Make => Some(&MAKE),
+            Phase::Format => (text.is_empty() || text.starts_with('-')).then_some(&FORMAT),
+            // May be the subcommand.
+            Phase::Runner => {
+                (!text.starts_with('-') && !self.last.starts_with(b"-")).then_some(&PROGRAM)
+            }
             Phase::Test | Phase::Case | Phase::Find => None,
             Phase::Arguments => self.interpreter.as_ref().and_then(|one| one.refusal(&text)),
         }
@@ -263,7 +308,7 @@ impl SimpleCommand {
 
     /// Whether the command runs program text that it reads from its input.
     pub(super) fn reads_code(&self) -> bool {
-        if self.runs_input {
+        if self.runs_input || (self.is_fed && self.is_chosen_by_input()) {
             return true;
         }
         let running = self.interpreter.as_ref();
@@ -272,8 +317,32 @@ impl SimpleCommand {
         let Running { rule, has_code, reads_input, next, .. } = running;
         let runs = rule.reads || rule.first == First::Script;
         let is_without = runs && !has_code && *next == Next::Option;
-        *reads_input || is_without || (self.is_fed && rule.is_shell && *has_code)
+        let is_replaced = self.is_fed && *has_code && (rule.is_shell || self.replaces);
+        *reads_input || is_without || is_replaced
     }
+
+    /// Whether what `xargs` reads is a program, or one of its commands.
+    fn is_chosen_by_input(&self) -> bool {
+        match self.phase {
+            Phase::Wrapper { wrapper, .. } => !wrapper.names.contains(&XARGS),
+            Phase::Git(git) => git.refusal("").is_some(),
+            Phase::Program | Phase::Refused(_) | Phase::Make | Phase::Remote { .. } => true,
+            Phase::Arguments => {
+                self.interpreter.as_ref().is_some_and(|one| one.refusal("").is_some())
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the command may run what it reads, because its name is not known.
+    pub(super) const fn may_read_code(&self) -> bool {
+        self.is_unknown
+    }
+}
+
+/// Whether an argument of `find` stands before the name of a program.
+fn is_exec(text: &str) -> bool {
+    matches!(text, "-exec" | "-execdir" | "-ok" | "-okdir")
 }
 
 /// Whether a word begins with `NAME=`, however it is quoted.

@@ -79,8 +79,12 @@ pub(super) static VARIABLE: Refusal = refusal(
     "pass the value in a variable of another name, or as an argument",
 );
 pub(super) static MAKE: Refusal = refusal(
-    "in a variable of `make`, which puts it into the text of shell commands",
+    "in an argument of `make`, which puts variables into the text of shell commands",
     "pass the value in the environment, name={key} make, and use \"$$name\" in the Makefile",
+);
+pub(super) static FORMAT: Refusal = refusal(
+    "where `printf` expects its format or an option",
+    "write the format: printf '%s' {key}",
 );
 pub(super) static NAMES: Refusal = refusal(
     "where the shell expects the name of a variable",

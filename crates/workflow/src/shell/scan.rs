@@ -424,19 +424,28 @@ impl<'t> Scanner<'t> {
         if !self.levels.is_empty() || self.command.is_condition {
             return;
         }
+        let first = self.command.first_template;
         if self.command.reads_code() {
-            let from = if self.has_pipe { self.judged } else { self.command.first_template };
-            self.judged = if self.has_pipe { self.found.len() } else { self.judged };
-            for template in self.found.iter_mut().skip(from) {
-                if !matches!(template.place, Place::Refused(_)) {
-                    template.place = Place::Refused(&INPUT);
-                }
-            }
+            self.refuse_printed(if self.has_pipe { self.judged } else { first }, self.found.len());
+        } else if self.has_pipe && self.command.may_read_code() {
+            self.refuse_printed(self.judged, first);
         }
         self.here_string = false;
         self.has_pipe |= is_pipe;
         self.command = SimpleCommand::default();
         self.command.first_template = self.found.len();
+    }
+
+    /// Refuses templates whose values may reach the input of a program that runs it.
+    fn refuse_printed(&mut self, from: usize, to: usize) {
+        if self.has_pipe {
+            self.judged = to;
+        }
+        for template in self.found.iter_mut().take(to).skip(from) {
+            if !matches!(template.place, Place::Refused(_)) {
+                template.place = Place::Refused(&INPUT);
+            }
+        }
     }
 
     fn line_end(&mut self) {

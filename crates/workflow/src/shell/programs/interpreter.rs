@@ -203,6 +203,6 @@ impl Running {
 }
 
 /// Whether a file is the input of the program.
-fn is_input(text: &str) -> bool {
+pub(super) fn is_input(text: &str) -> bool {
     matches!(text, "-" | "/dev/stdin") || text.starts_with("/dev/fd/") || text.starts_with("/proc/")
 }

@@ -83,7 +83,7 @@ const fn wrapper(
     Wrapper { names, flags, values, long, operands }
 }
 
-pub(super) static WRAPPERS: [Wrapper; 15] = [
+pub(super) static WRAPPERS: [Wrapper; 16] = [
     wrapper(&["command"], ["p", ""], &[], 0),
     wrapper(&["builtin", "nohup", "busybox"], ["", ""], &[], 0),
     wrapper(&["setsid"], ["cfw", ""], &["ctty", "fork", "wait"], 0),
@@ -127,6 +127,7 @@ pub(super) static WRAPPERS: [Wrapper; 15] = [
         &["shared", "exclusive", "nonblock", "nb", "close", "timeout=", "wait=", "verbose"],
         1,
     ),
+    wrapper(&["strace", "ltrace"], ["cCdDfFhiknqrtTvVwxyYzZ", "aeEoOpPsSuIbUX"], &[], 0),
     wrapper(&["sshpass"], ["ev", "pfdP"], &[], 0),
     wrapper(
         &[XARGS],
@@ -135,6 +136,21 @@ pub(super) static WRAPPERS: [Wrapper; 15] = [
         0,
     ),
 ];
+
+/// Programs that run another one behind a subcommand.
+pub(super) const RUNNERS: [&str; 8] =
+    ["uv", "poetry", "pipx", "pnpm", "yarn", "npm", "deno", "hatch"];
+
+/// These subcommands.
+pub(super) const RUNS: [&str; 5] = ["run", "exec", "dlx", "x", "eval"];
+
+/// What follows one of these subcommands.
+pub(super) static RUNNER: Wrapper =
+    wrapper(&[], ["Aqvs", ""], &["allow-all", "quiet", "silent"], 0);
+
+/// Variables that bash evaluates as arithmetic when they are set.
+pub(super) const EVALUATED_NUMBERS: [&str; 5] =
+    ["RANDOM", "OPTIND", "SECONDS", "LINENO", "HISTCMD"];
 
 pub(super) const XARGS: &str = "xargs";
 
@@ -277,7 +293,7 @@ pub(super) fn is_one_of(options: &[&str], name: &str) -> bool {
 }
 
 /// Variables whose value is run as a command, or that decide what the names of programs mean.
-pub(super) const DECIDING: [&str; 27] = [
+pub(super) const DECIDING: [&str; 51] = [
     "PATH",
     "IFS",
     "ENV",
@@ -305,6 +321,55 @@ pub(super) const DECIDING: [&str; 27] = [
     "NODE_OPTIONS",
     "PERL5OPT",
     "RUBYOPT",
+    "RUBYLIB",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONSTARTUP",
+    "PERL5LIB",
+    "NODE_PATH",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_EXEC_PATH",
+    "GIT_TEMPLATE_DIR",
+    "GIT_PROXY_COMMAND",
+    "MANPAGER",
+    "GH_PAGER",
+    "GH_EDITOR",
+    "LESSCLOSE",
+    "MAKEFLAGS",
+    "CC",
+    "CXX",
+    "RUSTC",
+    "RUSTC_WRAPPER",
+    "CARGO_BUILD_RUSTC_WRAPPER",
+    "HOME",
+    "XDG_CONFIG_HOME",
+];
+
+/// Programs that run what they read, whatever their arguments are.
+pub(super) const RUN_INPUT: [&str; 21] = [
+    ".",
+    "source",
+    "eval",
+    "su",
+    "runuser",
+    "parallel",
+    "at",
+    "batch",
+    "crontab",
+    "ssh",
+    "slogin",
+    "autossh",
+    "sqlite3",
+    "ex",
+    "ed",
+    "gdb",
+    "gnuplot",
+    "dc",
+    "sftp",
+    "pwsh",
+    "powershell",
 ];
 
 /// Words after which a command begins.
