@@ -35,8 +35,10 @@ pub(super) struct SimpleCommand {
     pub(super) first_template: usize,
     phase: Phase,
     interpreter: Option<Running>,
-    /// Whether its name is known only when the command runs.
+    /// Whether its name, or that of a program in a substitution, is known only when it runs.
     is_unknown: bool,
+    /// Whether a substitution among its words runs what it reads.
+    feeds_code: bool,
     /// Whether the arguments belong to `find`, which may run several programs.
     is_find: bool,
     /// Whether `xargs` puts its input into the arguments (`-I`).
@@ -308,7 +310,7 @@ impl SimpleCommand {
 
     /// Whether the command runs program text that it reads from its input.
     pub(super) fn reads_code(&self) -> bool {
-        if self.runs_input || (self.is_fed && self.is_chosen_by_input()) {
+        if self.runs_input || self.feeds_code || (self.is_fed && self.is_chosen_by_input()) {
             return true;
         }
         let running = self.interpreter.as_ref();
@@ -330,8 +332,15 @@ impl SimpleCommand {
             Phase::Arguments => {
                 self.interpreter.as_ref().is_some_and(|one| one.refusal("").is_some())
             }
-            _ => false,
+            Phase::Case | Phase::Find | Phase::Declaration { .. } => false,
+            Phase::Test | Phase::Format | Phase::Runner => false,
         }
+    }
+
+    /// A substitution among the words runs the input of the command, or may do so.
+    pub(super) const fn feeds_code(&mut self, is_certain: bool) {
+        self.feeds_code |= is_certain;
+        self.is_unknown = true;
     }
 
     /// Whether the command may run what it reads, because its name is not known.

@@ -4,10 +4,13 @@
 //! where only a parser could tell, every template behind that place is refused.
 
 mod here;
+mod nested;
+mod read;
 
 use std::ops::Range;
 
 use here::HereDocument;
+use read::read;
 
 use super::programs::SimpleCommand;
 use super::refusal::{
@@ -69,33 +72,23 @@ enum Level {
 
 /// Finds the templates of a command, in the order of the text.
 pub(super) fn templates(text: &str) -> Vec<Template<'_>> {
-    let mut scanner = Scanner {
-        text,
-        bytes: text.as_bytes(),
-        at: 0,
-        levels: vec![],
-        outer: vec![],
-        word: None,
-        command: SimpleCommand::default(),
-        here_documents: vec![],
-        here_string: false,
-        has_pipe: false,
-        judged: 0,
-        doubles: 0,
-        unclear: None,
-        found: vec![],
-    };
-    while scanner.at < scanner.bytes.len() {
-        scanner.step();
-    }
-    scanner.end_command(false);
+    let mut scanner = Scanner::new(text);
+    scanner.scan();
     scanner.found
 }
 
+#[derive(Default)]
 struct Scanner<'t> {
     text: &'t str,
     bytes: &'t [u8],
     at: usize,
+    /// How many substitutions this text is in.
+    depth: usize,
+    /// The number of levels around the substitution that is open, and where it begins.
+    substitution: Option<(usize, usize)>,
+    /// Whether one of the commands runs what it reads, or may do so.
+    runs_input: bool,
+    may_run_input: bool,
     levels: Vec<Level>,
     /// The words around the substitutions that are open.
     outer: Vec<Option<Word>>,
@@ -118,6 +111,17 @@ struct Scanner<'t> {
 }
 
 impl<'t> Scanner<'t> {
+    fn new(text: &'t str) -> Self {
+        Self { text, bytes: text.as_bytes(), ..Self::default() }
+    }
+
+    fn scan(&mut self) {
+        while self.at < self.bytes.len() {
+            self.step();
+        }
+        self.end_command(false);
+    }
+
     fn byte(&self, ahead: usize) -> Option<u8> {
         self.bytes.get(self.at + ahead).copied()
     }
@@ -236,6 +240,7 @@ impl<'t> Scanner<'t> {
     }
 
     fn enter(&mut self, level: Level, length: usize) {
+        self.enter_substitution(level, length);
         let word = self.word.get_or_insert_default();
         word.is_quoted = true;
         if level == Level::Double {
@@ -254,6 +259,7 @@ impl<'t> Scanner<'t> {
             self.doubles -= 1;
         } else {
             self.word = self.outer.pop().flatten();
+            self.leave_substitution();
         }
         self.at += 1;
     }
@@ -425,6 +431,8 @@ impl<'t> Scanner<'t> {
             return;
         }
         let first = self.command.first_template;
+        self.runs_input |= self.command.reads_code();
+        self.may_run_input |= self.command.may_read_code();
         if self.command.reads_code() {
             self.refuse_printed(if self.has_pipe { self.judged } else { first }, self.found.len());
         } else if self.has_pipe && self.command.may_read_code() {
@@ -458,27 +466,6 @@ impl<'t> Scanner<'t> {
             self.skip(&document);
         }
     }
-}
-
-/// Reads the template that a text begins with: its length, its key, and whether a file is meant.
-fn read(text: &str) -> Option<(usize, &str, bool)> {
-    // Braces without an end are not followed to the end of the text, each from its own place.
-    let is_inside = |byte: &u8| {
-        byte.is_ascii_alphanumeric()
-            || matches!(byte, b'_' | b'-' | b'.' | b':')
-            || !byte.is_ascii()
-    };
-    let close = 1 + text.bytes().skip(1).take_while(is_inside).count();
-    let inner = text.get(1..close).filter(|_| text.as_bytes().get(close) == Some(&b'}'))?;
-    let key = inner.strip_prefix("file:");
-    let (key, is_file) = (key.unwrap_or(inner), key.is_some());
-    let mut parts = key.split('.');
-    let first = parts.next()?;
-    let is_name = |part: &str| {
-        !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
-    };
-    let begins = first.starts_with(|c: char| c.is_alphabetic() || c == '_');
-    (begins && is_name(first) && parts.all(is_name)).then_some((close + 1, key, is_file))
 }
 
 /// Whether a text can be the name of a variable.
