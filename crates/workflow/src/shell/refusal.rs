@@ -30,7 +30,12 @@ const fn refusal(place: &'static str, hint: &'static str) -> Refusal {
 
 pub(super) static SUBSTITUTION: Refusal = refusal("inside `$(…)`", FIRST);
 pub(super) static BACKTICKS: Refusal = refusal("inside backticks", FIRST);
-pub(super) static PARAMETER: Refusal = refusal("inside `${…}`", FIRST);
+pub(super) static PARAMETER: Refusal = refusal(
+    "inside `${…}`",
+    // Bash evaluates positions and indexes, also those that come from a variable.
+    "put the value into a variable at the beginning of the command, value={key}; and use \"$value\" \
+     as a word of its own, outside of ${…}",
+);
 pub(super) static ARITHMETIC: Refusal = refusal(
     "in an arithmetic expression, which the shell evaluates",
     "compute with the value in another program, such as `expr`, or compare it with [ … ]",

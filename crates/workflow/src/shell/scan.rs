@@ -10,6 +10,7 @@ mod read;
 use std::ops::Range;
 
 use here::HereDocument;
+use nested::Nested;
 use read::read;
 
 use super::programs::SimpleCommand;
@@ -77,18 +78,25 @@ pub(super) fn templates(text: &str) -> Vec<Template<'_>> {
     scanner.found
 }
 
+/// The programs that read the output of others.
+#[derive(Debug, Default)]
+struct Pipes {
+    /// Whether there has been a pipe, through which what was printed may reach what follows.
+    has_pipe: bool,
+    /// How many templates have been judged by what reads the output of their command.
+    judged: usize,
+    /// Whether one of the commands runs what it reads.
+    runs_input: bool,
+    /// Whether one of the commands may do so.
+    may_run_input: bool,
+}
+
 #[derive(Default)]
 struct Scanner<'t> {
     text: &'t str,
     bytes: &'t [u8],
     at: usize,
-    /// How many substitutions this text is in.
-    depth: usize,
-    /// The number of levels around the substitution that is open, and where it begins.
-    substitution: Option<(usize, usize)>,
-    /// Whether one of the commands runs what it reads, or may do so.
-    runs_input: bool,
-    may_run_input: bool,
+    nested: Nested,
     levels: Vec<Level>,
     /// The words around the substitutions that are open.
     outer: Vec<Option<Word>>,
@@ -99,10 +107,7 @@ struct Scanner<'t> {
     here_documents: Vec<HereDocument>,
     /// Whether the next word belongs to `<<<`.
     here_string: bool,
-    /// Whether there has been a pipe, through which what was printed may reach what follows.
-    has_pipe: bool,
-    /// How many templates have been judged by what reads the output of their command.
-    judged: usize,
+    pipes: Pipes,
     /// How many of the levels are `"…"`.
     doubles: usize,
     /// Why everything from here on is refused.
@@ -431,23 +436,26 @@ impl<'t> Scanner<'t> {
             return;
         }
         let first = self.command.first_template;
-        self.runs_input |= self.command.reads_code();
-        self.may_run_input |= self.command.may_read_code();
+        self.pipes.runs_input |= self.command.reads_code();
+        self.pipes.may_run_input |= self.command.may_read_code();
         if self.command.reads_code() {
-            self.refuse_printed(if self.has_pipe { self.judged } else { first }, self.found.len());
-        } else if self.has_pipe && self.command.may_read_code() {
-            self.refuse_printed(self.judged, first);
+            self.refuse_printed(
+                if self.pipes.has_pipe { self.pipes.judged } else { first },
+                self.found.len(),
+            );
+        } else if self.pipes.has_pipe && self.command.may_read_code() {
+            self.refuse_printed(self.pipes.judged, first);
         }
         self.here_string = false;
-        self.has_pipe |= is_pipe;
+        self.pipes.has_pipe |= is_pipe;
         self.command = SimpleCommand::default();
         self.command.first_template = self.found.len();
     }
 
     /// Refuses templates whose values may reach the input of a program that runs it.
     fn refuse_printed(&mut self, from: usize, to: usize) {
-        if self.has_pipe {
-            self.judged = to;
+        if self.pipes.has_pipe {
+            self.pipes.judged = to;
         }
         for template in self.found.iter_mut().take(to).skip(from) {
             if !matches!(template.place, Place::Refused(_)) {

@@ -700,6 +700,13 @@ fn a_template_is_accepted_where_its_value_is_only_an_argument() {
     }
 }
 
+/// `${s:0:$value}` is evaluated by bash, so the hint must not lead there.
+#[test]
+fn the_hint_for_an_expansion_leads_out_of_it() {
+    let error = render_shell("echo ${s:0:{x}}", &state(json!({"x": "1"}))).unwrap_err();
+    assert!(error.to_string().contains("outside of ${…}"), "{error}");
+}
+
 #[test]
 fn values_that_fit_into_no_environment_are_errors_that_name_the_way_out() {
     let long = "x".repeat(100 * 1024);
