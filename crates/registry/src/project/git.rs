@@ -4,11 +4,14 @@
 //! `.git/config` names a command that `git status` runs, and agent programs run `git status` when
 //! they start.
 
+mod settings;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{Definition, DefinitionKind, ProjectFiles};
 use crate::files;
+use settings::{Entry, entries};
 
 /// The repository of a folder: what trust is decided for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,11 +57,8 @@ impl Repository {
     /// The address the repository is fetched from, without any password in it.
     pub fn origin(&self) -> Option<String> {
         let common = self.common_dir().filter(|common| self.is_own(common))?;
-        let text = files::read(&common.join("config")).ok()?.text;
-        let url = entries(&text)
-            .into_iter()
-            .find(|(section, key, _)| section == "remote.origin" && key == "url");
-        url.map(|(_, _, address)| without_password(&address))
+        let bytes = atomic_files::read(&common.join("config"), files::MOST_BYTES).ok()?;
+        value_of(&bytes, "remote.origin", "url").map(|address| without_password(&address))
     }
 
     /// Whether a git folder belongs to this repository: it lies in it, names it as a linked worktree,
@@ -68,11 +68,11 @@ impl Repository {
         if common.starts_with(&self.root) || self.identity != self.root {
             return true;
         }
-        let Ok(config) = files::read(&common.join("config")) else { return false };
-        let worktree = entries(&config.text)
-            .into_iter()
-            .find(|(section, key, _)| section == "core" && key == "worktree")
-            .and_then(|(_, _, path)| common.join(path).canonicalize().ok());
+        let config = atomic_files::read(&common.join("config"), files::MOST_BYTES);
+        let worktree = config
+            .ok()
+            .and_then(|config| value_of(&config, "core", "worktree"))
+            .and_then(|path| common.join(path).canonicalize().ok());
         worktree.as_deref() == Some(self.root.as_path())
     }
 
@@ -82,6 +82,12 @@ impl Repository {
         let shared = files::read(&git_dir.join("commondir")).ok();
         Some(shared.map_or_else(|| git_dir.clone(), |path| git_dir.join(path.text.trim())))
     }
+}
+
+/// The first value of a key in a settings file.
+fn value_of(config: &[u8], section: &str, key: &str) -> Option<String> {
+    let found = entries(config)?.into_iter().find(|one| one.section == section && one.key == key);
+    found.map(|one| one.value)
 }
 
 fn without_password(address: &str) -> String {
@@ -198,13 +204,17 @@ pub fn commands_in_git(repository: &Repository) -> Vec<Definition> {
             continue;
         }
         let place = place_of(&path, repository);
-        let Ok(text) = read(&path) else {
+        let bytes = match files.as_ref().filter(|_| path.starts_with(&repository.root)) {
+            Some(files) => files.read(&path, files::MOST_BYTES),
+            None => atomic_files::read(&path, files::MOST_BYTES),
+        };
+        let Some(entries) = bytes.ok().and_then(|bytes| entries(&bytes)) else {
             let target = fs::read_link(&path).unwrap_or_default().display().to_string();
             let whole = Definition::new(DefinitionKind::Git, place, "config", &target);
             found.push(whole.detailed("cannot be read"));
             continue;
         };
-        for (section, key, value) in entries(&text.text) {
+        for Entry { section, key, value } in entries {
             let name = section.split_once('.').map_or(section.as_str(), |(name, _)| name);
             let is_harmless =
                 HARMLESS.iter().any(|(of, one)| *of == name && (*one == "*" || *one == key));
@@ -244,60 +254,11 @@ fn place_of(path: &Path, repository: &Repository) -> PathBuf {
     inside.or_else(|_| path.strip_prefix(&repository.root)).unwrap_or(path).to_owned()
 }
 
-/// The entries of a git settings file: section with subsection, key and value. The section and the
-/// key are in lower case, as git compares them.
-fn entries(text: &str) -> Vec<(String, String, String)> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\\\n", "");
-    let (mut section, mut found) = (String::new(), vec![]);
-    for line in text.lines() {
-        let mut line = line.trim();
-        while let Some(rest) = line.strip_prefix('[') {
-            // A subsection can hold a bracket inside its quotes.
-            let mut in_quotes = false;
-            let end = rest.char_indices().find(|(_, c)| {
-                in_quotes ^= *c == '"';
-                *c == ']' && !in_quotes
-            });
-            let (head, behind) = match end {
-                Some((at, _)) => (&rest[..at], &rest[at + 1..]),
-                None => (rest, ""),
-            };
-            section = match head.split_once(char::is_whitespace) {
-                Some((name, sub)) => {
-                    format!("{}.{}", name.to_lowercase(), sub.trim().trim_matches('"'))
-                }
-                None => head.to_lowercase(),
-            };
-            line = behind.trim();
-        }
-        if line.is_empty() || line.starts_with(['#', ';']) {
-            continue;
-        }
-        let (key, value) = line.split_once('=').unwrap_or((line, "true"));
-        found.push((section.clone(), key.trim().to_lowercase(), value.trim().to_owned()));
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use std::process::Command;
 
-    use super::{Repository, commands_in_git, entries, without_password};
-
-    #[test]
-    fn settings_of_git_are_read_as_git_reads_them() {
-        let text = "[core]\n\tbare = false\n[Filter \"a]b\"] Clean = x\n# no\n[alias]\n s = \
-                    \\\n !sh\n[a]b=1\n[x]\ny\n";
-        let found: Vec<String> = entries(text)
-            .into_iter()
-            .map(|(section, key, value)| format!("{section}|{key}|{value}"))
-            .collect();
-        assert_eq!(
-            found,
-            ["core|bare|false", "filter.a]b|clean|x", "alias|s|!sh", "a|b|1", "x|y|true"]
-        );
-    }
+    use super::{Repository, commands_in_git, without_password};
 
     #[test]
     fn a_new_repository_has_no_commands_and_a_worktree_belongs_to_its_main_one() {

@@ -147,6 +147,32 @@ fn a_git_folder_elsewhere_in_the_project() {
     attack.works_only_when_trusted(TURN);
 }
 
+/// Lines that git reads differently than a reader of lines does.
+#[test]
+fn a_key_behind_a_comment_with_a_backslash() {
+    hidden(|program| format!("[core]\n# x \\\nfsmonitor = {program}\n"));
+}
+
+#[test]
+fn a_key_behind_a_quote_in_a_name() {
+    hidden(|program| format!("[branch \"x\\\"\"] [core] fsmonitor = {program}\n"));
+}
+
+#[test]
+fn a_key_behind_a_value_that_ends_with_a_backslash() {
+    hidden(|program| {
+        format!("[branch \"m\"]\n\tdescription = x\\\\\n[core]\n\tfsmonitor = {program}\n")
+    });
+}
+
+fn hidden(lines: fn(&str) -> String) {
+    let attack = configured(move |ground| {
+        ground.program("evil.sh");
+        lines(ground.env.work().join("evil.sh").to_str().unwrap())
+    });
+    attack.works_only_when_trusted(TURN);
+}
+
 /// The project says that it is a worktree of a repository that the user trusts.
 #[test]
 fn a_claim_to_be_the_worktree_of_a_trusted_repository() {
