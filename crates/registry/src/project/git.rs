@@ -4,13 +4,16 @@
 //! `.git/config` names a command that `git status` runs, and agent programs run `git status` when
 //! they start.
 
+mod place;
 mod settings;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{Definition, DefinitionKind, ProjectFiles};
 use crate::files;
+use place::{Found, GitFolders};
 use settings::{Entry, entries};
 
 /// The repository of a folder: what trust is decided for.
@@ -20,67 +23,77 @@ pub struct Repository {
     pub root: PathBuf,
     /// The root by which decisions are remembered: for a linked worktree that of the main one.
     pub identity: PathBuf,
-    /// The folder with its settings and hooks, where there is a repository.
-    git_dir: Option<PathBuf>,
+    /// The working tree that git finds, where there is one, and git's data.
+    git: Option<(PathBuf, GitFolders)>,
+    /// Files and folders called `.git` that git passes over.
+    skipped: Vec<PathBuf>,
 }
 
 impl Repository {
     /// The repository of a folder. One that holds the home folder is not somebody's clone, and
-    /// does not make everything below it one repository.
+    /// does not make everything below it one repository, but git reads its settings.
     pub fn of(folder: &Path, home: Option<&Path>) -> Self {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-        let Some(root) = Self::around(&folder, home) else {
-            return Self { root: folder.clone(), identity: folder, git_dir: None };
-        };
-        let git = root.join(".git");
-        let linked = linked_git_dir(&git);
-        let git_dir = linked.clone().unwrap_or_else(|| git.clone());
-        let main = linked.and_then(|linked| main_worktree(&git, &linked));
+        let home = home.map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned()));
+        let (mut git, mut invalid) = (None, vec![]);
+        // A repository in the home folder itself is the user's own.
+        for above in folder.ancestors().take_while(|above| home.as_deref() != Some(*above)) {
+            match place::at(above) {
+                Found::Nothing => {}
+                Found::Invalid(folders) => invalid.push((above, folders)),
+                Found::Repository(folders) => {
+                    git = Some((above.to_owned(), folders));
+                    break;
+                }
+            }
+        }
+        // Without a valid repository a `.git` still says where the project begins.
+        let marked = invalid.first().filter(|_| git.is_none()).map(|(above, _)| *above);
+        if let Some((above, Some(folders))) = invalid.first().filter(|_| git.is_none()) {
+            git = Some(((*above).to_owned(), folders.clone()));
+            invalid.remove(0);
+        }
+        let skipped = invalid.iter().map(|(above, _)| above.join(".git")).collect();
+        let holds_home = |tree: &Path| home.as_ref().is_some_and(|home| home.starts_with(tree));
+        let tree = git.as_ref().filter(|(tree, _)| !holds_home(tree));
+        let marked = marked.filter(|above| !holds_home(above));
+        let root = tree.map(|(tree, _)| tree.as_path()).or(marked).unwrap_or(&folder).to_owned();
+        let main =
+            tree.and_then(|(tree, folders)| place::main_worktree(&tree.join(".git"), folders));
         let identity = main.unwrap_or_else(|| root.clone());
-        Self { root, identity, git_dir: Some(git_dir) }
+        Self { root, identity, git, skipped }
     }
 
     /// The root of a folder's repository; the folder itself where there is none. The folder's path
     /// has no links in it.
     pub(super) fn root_of(folder: &Path, home: Option<&Path>) -> PathBuf {
-        Self::around(folder, home).unwrap_or_else(|| folder.to_owned())
-    }
-
-    fn around(folder: &Path, home: Option<&Path>) -> Option<PathBuf> {
-        let home = home.map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned()));
-        let holds_home = |above: &Path| home.as_ref().is_some_and(|home| home.starts_with(above));
-        let mut folders = folder.ancestors().take_while(|above| !holds_home(above));
-        let is_root = |above: &&Path| fs::symlink_metadata(above.join(".git")).is_ok();
-        folders.find(is_root).map(Path::to_owned)
+        Self::of(folder, home).root
     }
 
     /// The address the repository is fetched from, without any password in it.
     pub fn origin(&self) -> Option<String> {
-        let common = self.common_dir().filter(|common| self.is_own(common))?;
-        let bytes = atomic_files::read(&common.join("config"), files::MOST_BYTES).ok()?;
+        let (tree, folders) = self.git.as_ref().filter(|(tree, of)| self.is_own(tree, of))?;
+        let config = folders.shared.join("config");
+        let bytes = match config.starts_with(tree) {
+            true => ProjectFiles::at_root(tree).ok()?.read(&config, files::MOST_BYTES).ok()?,
+            false => atomic_files::read(&config, files::MOST_BYTES).ok()?,
+        };
         value_of(&bytes, "remote.origin", "url").map(|address| without_password(&address))
     }
 
-    /// Whether a git folder belongs to this repository: it lies in it, names it as a linked worktree,
-    /// or, as that of a submodule, as its working tree.
-    fn is_own(&self, common: &Path) -> bool {
-        let Ok(common) = common.canonicalize() else { return true };
-        if common.starts_with(&self.root) || self.identity != self.root {
+    /// Whether git's data belongs to this repository: it lies in it, in that of a linked worktree,
+    /// or, as that of a submodule, names it as its working tree.
+    fn is_own(&self, tree: &Path, folders: &GitFolders) -> bool {
+        let GitFolders { own, shared } = folders;
+        if (own.starts_with(tree) && shared.starts_with(tree)) || self.identity != self.root {
             return true;
         }
-        let config = atomic_files::read(&common.join("config"), files::MOST_BYTES);
+        let config = atomic_files::read(&shared.join("config"), files::MOST_BYTES);
         let worktree = config
             .ok()
             .and_then(|config| value_of(&config, "core", "worktree"))
-            .and_then(|path| common.join(path).canonicalize().ok());
-        worktree.as_deref() == Some(self.root.as_path())
-    }
-
-    /// The folder that all worktrees share.
-    fn common_dir(&self) -> Option<PathBuf> {
-        let git_dir = self.git_dir.as_ref()?;
-        let shared = files::read(&git_dir.join("commondir")).ok();
-        Some(shared.map_or_else(|| git_dir.clone(), |path| git_dir.join(path.text.trim())))
+            .and_then(|path| shared.join(path).canonicalize().ok());
+        own == shared && worktree.as_deref() == Some(tree)
     }
 }
 
@@ -95,29 +108,6 @@ fn without_password(address: &str) -> String {
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
     format!("{scheme}://{host}/{path}")
-}
-
-/// Where a `.git` file leads.
-fn linked_git_dir(git: &Path) -> Option<PathBuf> {
-    if !fs::metadata(git).is_ok_and(|found| found.is_file()) {
-        return None;
-    }
-    let text = files::read(git).ok()?.text;
-    let path = text.trim().strip_prefix("gitdir:")?.trim();
-    Some(git.parent()?.join(path))
-}
-
-/// The main worktree of a linked one. A `.git` file can name any repository, so the repository has
-/// to name the worktree, too.
-fn main_worktree(git: &Path, git_dir: &Path) -> Option<PathBuf> {
-    let back = files::read(&git_dir.join("gitdir")).ok()?.text;
-    let named = git_dir.join(back.trim()).canonicalize().ok()?;
-    if named != git.canonicalize().ok()? {
-        return None;
-    }
-    let common = files::read(&git_dir.join("commondir")).ok()?.text;
-    let common = git_dir.join(common.trim()).canonicalize().ok()?;
-    (common.file_name()? == ".git").then(|| common.parent().map(Path::to_owned))?
 }
 
 /// Sections and keys that cannot name a command, a program or another file. `*` stands for any key.
@@ -184,68 +174,104 @@ const HARMLESS: &[(&str, &str)] = &[
 /// A key counts unless it is known to be harmless.
 pub fn commands_in_git(repository: &Repository) -> Vec<Definition> {
     let mut found = vec![];
-    let Some(common) = repository.common_dir() else { return found };
-    if !repository.is_own(&common) {
+    for path in &repository.skipped {
+        let skipped =
+            Definition::new(DefinitionKind::Git, place_of(path, repository), "git folder", "");
+        found.push(skipped.detailed("is not a valid git folder"));
+    }
+    let Some((tree, folders)) = &repository.git else { return found };
+    if !repository.is_own(tree, folders) {
         // A `.git` file can name any folder, and a `config` that is not git's must not be shown.
-        let text = common.display().to_string();
+        let text = folders.shared.display().to_string();
         let elsewhere = Definition::new(DefinitionKind::Git, ".git", "git folder", &text);
         found.push(elsewhere.detailed(format!("lies outside of the repository, in {text}")));
         return found;
     }
     // Below the root links do not lead out; a worktree's folder is the main repository's own.
-    let files = ProjectFiles::at_root(&repository.root).ok();
-    let read = |path: &Path| {
-        let inside = files.as_ref().filter(|_| path.starts_with(&repository.root));
-        files::read_in(path, inside)
-    };
-    let own = repository.git_dir.iter().map(|dir| dir.join("config.worktree"));
-    for path in [common.join("config")].into_iter().chain(own) {
-        if fs::symlink_metadata(&path).is_err() {
-            continue;
+    let files = ProjectFiles::at_root(tree).ok();
+    let inspection = Inspection { repository, tree, files: files.as_ref() };
+    inspection.settings(&folders.shared.join("config"), &mut found);
+    inspection.settings(&folders.own.join("config.worktree"), &mut found);
+    inspection.hooks(&folders.shared.join("hooks"), &mut found);
+    found.sort();
+    found
+}
+
+/// What git's data is looked at with.
+struct Inspection<'r> {
+    repository: &'r Repository,
+    tree: &'r Path,
+    files: Option<&'r ProjectFiles>,
+}
+
+impl Inspection<'_> {
+    /// The files of the working tree, for a path in it.
+    fn inside(&self, path: &Path) -> Option<&ProjectFiles> {
+        self.files.filter(|_| path.starts_with(self.tree))
+    }
+
+    fn read(&self, path: &Path) -> Option<Vec<u8>> {
+        let bytes = match self.inside(path) {
+            Some(files) => files.read(path, files::MOST_BYTES),
+            None => atomic_files::read(path, files::MOST_BYTES),
+        };
+        bytes.ok()
+    }
+
+    fn definition(&self, path: &Path, name: impl Into<String>, text: &str) -> Definition {
+        Definition::new(DefinitionKind::Git, place_of(path, self.repository), name, text)
+    }
+
+    fn settings(&self, path: &Path, found: &mut Vec<Definition>) {
+        if place::is_absent(path) {
+            return;
         }
-        let place = place_of(&path, repository);
-        let bytes = match files.as_ref().filter(|_| path.starts_with(&repository.root)) {
-            Some(files) => files.read(&path, files::MOST_BYTES),
-            None => atomic_files::read(&path, files::MOST_BYTES),
+        let bytes = self.read(path);
+        let Some(entries) = bytes.as_ref().and_then(|bytes| entries(bytes)) else {
+            let text = bytes.map_or_else(|| target(path), |text| text.escape_ascii().to_string());
+            found.push(self.definition(path, "config", &text).detailed("cannot be read"));
+            return;
         };
-        let Some(entries) = bytes.ok().and_then(|bytes| entries(&bytes)) else {
-            let target = fs::read_link(&path).unwrap_or_default().display().to_string();
-            let whole = Definition::new(DefinitionKind::Git, place, "config", &target);
-            found.push(whole.detailed("cannot be read"));
-            continue;
-        };
+        let mut names = BTreeMap::new();
         for Entry { section, key, value } in entries {
             let name = section.split_once('.').map_or(section.as_str(), |(name, _)| name);
             let is_harmless =
                 HARMLESS.iter().any(|(of, one)| *of == name && (*one == "*" || *one == key));
-            if !is_harmless {
-                let full = format!("{section}.{key}");
-                found.push(Definition::new(DefinitionKind::Git, &place, full, &value));
+            if is_harmless {
+                continue;
+            }
+            // A key can have several values, and each is a definition with a name of its own.
+            let name = format!("{section}.{key}");
+            let count = names.entry(name.clone()).or_insert(0);
+            *count += 1;
+            let name = if *count == 1 { name } else { format!("{name} ({count})") };
+            found.push(self.definition(path, name, &value));
+        }
+    }
+
+    fn hooks(&self, folder: &Path, found: &mut Vec<Definition>) {
+        if self.inside(folder).is_some_and(|files| files::leads_out(files, folder)) {
+            let target = target(folder);
+            let link = self.definition(folder, "hooks", &target);
+            found.push(link.detailed(format!("link out of the repository, to {target}")));
+            return;
+        }
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if !name.ends_with(".sample") {
+                let path = entry.path();
+                let text = files::read_in(&path, self.inside(&path));
+                let text = text.map_or_else(|_| target(&path), |text| text.text);
+                let hook = self.definition(&path, format!("hook {name}"), &text);
+                found.push(hook.detailed(""));
             }
         }
     }
-    let hooks = common.join("hooks");
-    let inside = files.as_ref().filter(|_| hooks.starts_with(&repository.root));
-    if inside.is_some_and(|files| files::leads_out(files, &hooks)) {
-        let target = fs::read_link(&hooks).unwrap_or_default().display().to_string();
-        let place = place_of(&hooks, repository);
-        let link = Definition::new(DefinitionKind::Git, place, "hooks", &target);
-        found.push(link.detailed(format!("link out of the repository, to {target}")));
-        found.sort();
-        return found;
-    }
-    for entry in fs::read_dir(hooks).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if !name.ends_with(".sample") {
-            let target = || fs::read_link(entry.path()).unwrap_or_default().display().to_string();
-            let text = read(&entry.path()).map_or_else(|_| target(), |text| text.text);
-            let place = place_of(&entry.path(), repository);
-            let hook = Definition::new(DefinitionKind::Git, place, format!("hook {name}"), &text);
-            found.push(hook.detailed(""));
-        }
-    }
-    found.sort();
-    found
+}
+
+/// Where a link leads; nothing for anything else.
+fn target(path: &Path) -> String {
+    fs::read_link(path).unwrap_or_default().display().to_string()
 }
 
 fn place_of(path: &Path, repository: &Repository) -> PathBuf {
@@ -284,8 +310,41 @@ mod tests {
         assert_eq!(foreign.identity, foreign.root);
         git(&["-C", "main", "config", "core.fsmonitor", "./evil.sh"]);
         std::fs::write(dir.path().join("main/.git/hooks/post-checkout"), "#!/bin/sh\n").unwrap();
-        let found: Vec<String> = commands_in_git(&tree).iter().map(|d| d.name.clone()).collect();
-        assert_eq!(found, ["core.fsmonitor", "hook post-checkout"]);
+        let names = |repository: &Repository| -> Vec<String> {
+            commands_in_git(repository).iter().map(|found| found.name.clone()).collect()
+        };
+        assert_eq!(names(&tree), ["core.fsmonitor", "hook post-checkout"]);
+        // The home folder lies in the project.
+        let home = dir.path().join("main/home");
+        std::fs::create_dir(&home).unwrap();
+        let around_home = Repository::of(&dir.path().join("main"), Some(&home));
+        assert_eq!(names(&around_home), ["core.fsmonitor", "hook post-checkout"]);
+        // Each value of a key has an id of its own.
+        git(&["-C", "main", "config", "--add", "url.a.insteadOf", "b"]);
+        git(&["-C", "main", "config", "--add", "url.a.insteadOf", "c"]);
+        let twice = names(&main).into_iter().filter(|name| name.starts_with("url"));
+        assert_eq!(twice.collect::<Vec<_>>(), ["url.a.insteadof", "url.a.insteadof (2)"]);
+    }
+
+    /// What cannot be judged is a definition.
+    #[test]
+    fn a_git_folder_that_cannot_be_read_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let init = Command::new("git").current_dir(dir.path()).args(["init", "-q"]).status();
+        assert!(init.unwrap().success());
+        let inner = dir.path().join("inner");
+        std::fs::create_dir(&inner).unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let large = format!("gitdir: {}\n", "x".repeat(2 << 20));
+        for text in ["", "gitdir:../.git\n", "gitdir: nowhere\n", " gitdir: ../.git", &large] {
+            std::fs::write(inner.join(".git"), text).unwrap();
+            let found = Repository::of(&inner, None);
+            assert_eq!((&found.root, commands_in_git(&found).len()), (&root, 1), "{text:.30}");
+        }
+        std::fs::remove_file(inner.join(".git")).unwrap();
+        assert_eq!(commands_in_git(&Repository::of(&inner, None)), []);
+        std::fs::write(dir.path().join(".git/commondir"), "nowhere\n").unwrap();
+        assert_eq!(commands_in_git(&Repository::of(&inner, None)).len(), 1);
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! An unpacked `.git`, and programs in the project that are found by `PATH`.
 
+use std::path::Path;
+use std::process::Command;
+
 use super::{Attack, Ground, git};
 
 const TURN: &[&str] = &["-p", "Hello"];
@@ -171,6 +174,84 @@ fn hidden(lines: fn(&str) -> String) {
         lines(ground.env.work().join("evil.sh").to_str().unwrap())
     });
     attack.works_only_when_trusted(TURN);
+}
+
+/// A folder whose name has spaces around it, beside a harmless one without them.
+#[test]
+fn a_git_folder_with_a_space_in_its_name() {
+    let attack = Attack::new(|ground| {
+        repository(ground);
+        let work = ground.env.work();
+        std::fs::rename(work.join(".git"), work.join("data")).unwrap();
+        copied(&work.join("data"), &work.join(" data"));
+        ground.program("evil.sh");
+        monitored(ground, " data/config");
+        ground.project(".git", "gitdir:  data\n");
+    });
+    attack.works_only_when_trusted(TURN);
+}
+
+#[test]
+fn a_shared_git_folder_with_a_space_in_its_name() {
+    let attack = Attack::new(|ground| {
+        repository(ground);
+        let work = ground.env.work();
+        copied(&work.join(".git"), &work.join("data"));
+        copied(&work.join(".git"), &work.join("data "));
+        ground.program("evil.sh");
+        monitored(ground, "data /config");
+        ground.project(".git/commondir", "../data \n");
+    });
+    attack.works_only_when_trusted(TURN);
+}
+
+fn copied(from: &Path, to: &Path) {
+    let mut copy = Command::new("cp");
+    assert!(copy.arg("-R").arg(from).arg(to).status().unwrap().success());
+}
+
+/// Names a program of the project in git settings.
+fn monitored(ground: &Ground, config: &str) {
+    let path = ground.env.work().join(config);
+    let program = ground.env.work().join("evil.sh");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let text = format!("{text}[core]\n\tfsmonitor = {}\n", program.display());
+    std::fs::write(path, text).unwrap();
+}
+
+/// git skips a `.git` that is not a repository and looks further up.
+#[test]
+fn a_repository_behind_an_empty_git_folder() {
+    let attack = Attack::new(|ground| {
+        repository(ground);
+        ground.program("evil.sh");
+        monitored(ground, ".git/config");
+        ground.folder = ground.env.work().join("inner");
+        std::fs::create_dir_all(ground.folder.join(".git")).unwrap();
+    });
+    attack.works_only_when_trusted(TURN);
+}
+
+/// The same with a folder of worktree data that the project brings along.
+#[test]
+fn a_claim_to_be_a_worktree_with_data_of_its_own() {
+    let attack = Attack::new(|ground| {
+        let own = ground.env.outside("own");
+        std::fs::create_dir_all(&own).unwrap();
+        git(&own, &["init", "-q"]);
+        git(&own, &["commit", "-q", "--allow-empty", "-m", "one"]);
+        // The same file as the project's, so that its definition is one that is trusted.
+        ground.outside("own/Makefile", &format!("test:\n\t{}\n", ground.leaves_sign()));
+        let mut trust = ground.env.atomic(["trust", "."]);
+        trust.current_dir(&own);
+        assert_eq!(crate::env::ran(trust).code, Some(0));
+        ground.project(".git", "gitdir: wt\n");
+        ground.project("wt/HEAD", "ref: refs/heads/master\n");
+        ground.project("wt/gitdir", "../.git\n");
+        ground.project("wt/commondir", &format!("{}\n", own.join(".git").display()));
+        ground.project("Makefile", &format!("test:\n\t{}\n", ground.leaves_sign()));
+    });
+    attack.works_only_when_trusted(&["run", "ralph", "Build it"]);
 }
 
 /// The project says that it is a worktree of a repository that the user trusts.
