@@ -23,6 +23,8 @@ pub(crate) fn in_project(project: &Path, is_trusted: bool) -> Vec<(String, Strin
     let repository = Repository::of(project, home::user().as_deref());
     if commands_in_git(&repository).is_empty() {
         env.extend(git_settings(&[bare, ("core.fsmonitor", "false")]));
+        // Reading a commit must not fetch from an address that the repository names.
+        env.push(("GIT_NO_LAZY_FETCH".to_owned(), "1".to_owned()));
     } else {
         // Overriding single keys is not enough: drivers and filters have names of their own.
         env.push(("GIT_DIR".to_owned(), "/dev/null".to_owned()));

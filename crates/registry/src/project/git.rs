@@ -4,6 +4,7 @@
 //! `.git/config` names a command that `git status` runs, and agent programs run `git status` when
 //! they start.
 
+mod nested;
 mod place;
 mod settings;
 
@@ -131,6 +132,18 @@ const HARMLESS: &[(&str, &str)] = &[
     ("core", "untrackedcache"),
     ("core", "preloadindex"),
     ("core", "commentchar"),
+    ("core", "sharedrepository"),
+    ("core", "whitespace"),
+    ("merge", "conflictstyle"),
+    ("merge", "ff"),
+    ("rebase", "autosquash"),
+    ("rebase", "autostash"),
+    ("rebase", "updaterefs"),
+    ("diff", "algorithm"),
+    ("diff", "colormoved"),
+    ("diff", "mnemonicprefix"),
+    ("diff", "noprefix"),
+    ("diff", "renames"),
     ("remote", "url"),
     ("remote", "pushurl"),
     ("remote", "fetch"),
@@ -146,7 +159,14 @@ const HARMLESS: &[(&str, &str)] = &[
     ("user", "name"),
     ("user", "email"),
     ("user", "useconfigonly"),
-    ("extensions", "*"),
+    ("extensions", "noop"),
+    ("extensions", "objectformat"),
+    ("extensions", "compatobjectformat"),
+    ("extensions", "partialclone"),
+    ("extensions", "preciousobjects"),
+    ("extensions", "refstorage"),
+    ("extensions", "relativeworktrees"),
+    ("extensions", "worktreeconfig"),
     ("pull", "*"),
     ("push", "default"),
     ("push", "autosetupremote"),
@@ -193,7 +213,9 @@ pub fn commands_in_git(repository: &Repository) -> Vec<Definition> {
     inspection.settings(&folders.shared.join("config"), &mut found);
     inspection.settings(&folders.own.join("config.worktree"), &mut found);
     inspection.hooks(&folders.shared.join("hooks"), &mut found);
+    inspection.nested(folders, &mut found);
     found.sort();
+    found.dedup();
     found
 }
 
@@ -246,6 +268,41 @@ impl Inspection<'_> {
             *count += 1;
             let name = if *count == 1 { name } else { format!("{name} ({count})") };
             found.push(self.definition(path, name, &value));
+        }
+    }
+
+    /// What repositories in the working tree define. Data elsewhere is not shown, only told.
+    fn nested(&self, outer: &GitFolders, found: &mut Vec<Definition>) {
+        let nested = nested::nested(self.tree, outer);
+        for GitFolders { own, shared } in &nested.folders {
+            let is_known =
+                |folder: &Path| folder.starts_with(self.tree) || folder.starts_with(&outer.shared);
+            if !is_known(own) || !is_known(shared) {
+                let text = shared.display().to_string();
+                let elsewhere = self.definition(own, "git folder", &text);
+                found.push(elsewhere.detailed("lies outside of the repository"));
+                continue;
+            }
+            self.settings(&own.join("config.worktree"), found);
+            if *shared != outer.shared {
+                let before = found.len();
+                self.settings(&shared.join("config"), found);
+                // Every submodule names its working tree.
+                let is_inside = |path: &str| {
+                    let path = shared.join(path).canonicalize();
+                    path.is_ok_and(|path| path.starts_with(self.tree))
+                };
+                let settings = found.split_off(before).into_iter();
+                let is_place =
+                    |one: &Definition| one.name == "core.worktree" && is_inside(&one.detail);
+                found.extend(settings.filter(|one| !is_place(one)));
+                self.hooks(&shared.join("hooks"), found);
+            }
+        }
+        let index = outer.own.join("index");
+        if nested.has_more && nested::has_submodules(&index) {
+            let many = self.definition(&index, "submodules", "");
+            found.push(many.detailed("too many files to look for the settings of submodules"));
         }
     }
 

@@ -254,6 +254,25 @@ fn a_claim_to_be_a_worktree_with_data_of_its_own() {
     attack.works_only_when_trusted(&["run", "ralph", "Build it"]);
 }
 
+#[test]
+fn a_nested_repository() {
+    let attack = Attack::new(|ground| {
+        repository(ground);
+        ground.program("evil.sh");
+        let inner = ground.env.work().join("inner");
+        std::fs::create_dir(&inner).unwrap();
+        git(&inner, &["init", "-q"]);
+        ground.project("inner/a.txt", "one\n");
+        git(&inner, &["add", "."]);
+        git(&inner, &["commit", "-q", "-m", "one"]);
+        ground.git(&["add", "-A"]);
+        ground.git(&["commit", "-q", "-m", "inner"]);
+        monitored(ground, "inner/.git/config");
+        ground.project(".gitmodules", "[submodule \"inner\"]\n\tpath = inner\n\tignore = none\n");
+    });
+    attack.works_only_when_trusted(TURN);
+}
+
 /// The project says that it is a worktree of a repository that the user trusts.
 #[test]
 fn a_claim_to_be_the_worktree_of_a_trusted_repository() {
