@@ -383,6 +383,25 @@ mod tests {
         assert_eq!(twice.collect::<Vec<_>>(), ["url.a.insteadof", "url.a.insteadof (2)"]);
     }
 
+    #[test]
+    fn a_submodule_counts_once_it_has_a_command() {
+        let dir = tempfile::tempdir().unwrap();
+        let git = |args: &[&str]| {
+            let mut command = Command::new("git");
+            command.current_dir(dir.path()).args(["-c", "user.name=t", "-c", "user.email=t@e"]);
+            command.args(["-c", "protocol.file.allow=always"]);
+            assert!(command.args(args).status().unwrap().success(), "{args:?}");
+        };
+        git(&["init", "-q", "lib"]);
+        git(&["-C", "lib", "commit", "-q", "--allow-empty", "-m", "one"]);
+        git(&["init", "-q", "main"]);
+        git(&["-C", "main", "submodule", "--quiet", "add", "../lib", "sub"]);
+        let main = Repository::of(&dir.path().join("main"), None);
+        assert_eq!(commands_in_git(&main), []);
+        git(&["-C", "main/sub", "config", "core.fsmonitor", "./evil.sh"]);
+        assert_eq!(commands_in_git(&main).len(), 1);
+    }
+
     /// What cannot be judged is a definition.
     #[test]
     fn a_git_folder_that_cannot_be_read_is_told() {
