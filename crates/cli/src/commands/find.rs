@@ -17,6 +17,8 @@ const FOLDERS: [&str; 2] = [".ralph/sessions", ".atomic/sessions"];
 /// The sessions that can be found from here.
 pub(super) struct Known {
     pub(super) listing: Listing,
+    /// The ids in the user's own list.
+    listed: BTreeSet<String>,
     /// Why those of other projects cannot be found.
     pub(super) problem: Option<String>,
 }
@@ -41,10 +43,8 @@ pub(super) fn known_sessions() -> Known {
         let real = files.as_ref().ok().and_then(|files| files.resolve(&folder).ok());
         listing.entries.extend(real.into_iter().flat_map(|folder| unlisted(&folder, &listed)));
     }
-    // A session that came with a project can claim any time, so it is never before the user's own.
-    let is_unlisted = |entry: &IndexEntry| !listed.contains(entry.session.as_str());
-    listing.entries.sort_by_key(|entry| (is_unlisted(entry), Reverse(entry.created_at)));
-    Known { listing, problem }
+    listing.entries.sort_by_key(|entry| Reverse(entry.created_at));
+    Known { listing, listed, problem }
 }
 
 /// Whether a session was begun by this user on this machine.
@@ -94,7 +94,9 @@ pub(crate) fn find_session(text: &str) -> Result<PathBuf, Failure> {
         let remedy = "`atomic sessions` lists those there are";
         return Err(Failure::Failed(format!("there is no session in {text}; {remedy}")));
     }
-    let Known { listing, problem } = known_sessions();
+    let Known { mut listing, listed, problem } = known_sessions();
+    // A session that came with a project can claim any time: `last` is one of the user's own.
+    listing.entries.sort_by_key(|entry| !listed.contains(entry.session.as_str()));
     match (listing.find(text), problem) {
         (Ok(entry), _) => Ok(entry.dir),
         (Err(FindError::NotFound { text }), Some(problem)) => Err(Failure::Failed(format!(

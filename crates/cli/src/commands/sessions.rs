@@ -12,7 +12,7 @@ use crate::{paint, stage};
 
 pub(crate) fn list() -> Result<ExitCode, Failure> {
     let disk = stage::disk();
-    let Known { listing, problem } = super::known_sessions();
+    let Known { listing, problem, .. } = super::known_sessions();
     if let Some(problem) = problem {
         paint::warn(&format!("only the sessions in this folder are listed: {problem}"));
     }
