@@ -17,7 +17,10 @@ pub async fn a_failed_turn_is_followed_by_another(stage: &dyn Stage) {
         let Stop::Failed(error) = stop else { panic!("{failure:?}: {stop:?}") };
         assert_eq!(error.code, failure.code());
         let (_, stop) = open.exchange(Scenario::BETA).await;
-        assert_eq!(stop, done(Scenario::TEXT), "after {failure:?}");
+        // Copilot 1.0.102 says over ACP first that a tool was cut off.
+        let is_answered =
+            matches!(&stop, Stop::Done { text, .. } if text.ends_with(Scenario::TEXT));
+        assert!(is_answered, "after {failure:?}: {stop:?}");
         assert_eq!(open.conversation.id(), id);
     }
 }

@@ -39,6 +39,15 @@ struct CopilotStage {
     apart: Mutex<Vec<(CopilotHome, ModelServer)>>,
 }
 
+/// Kills the program once the conversation is on disk. Copilot 1.0.102 writes `events.jsonl` some time
+/// after a turn has begun, and a conversation that was never written cannot go on. The program has
+/// marked its conversations by lock files with its number.
+const KILL_ONCE_SAVED: &str = "n=0; while [ $((n += 1)) -lt 600 ]; do saved=yes; \
+    for lock in \"$COPILOT_HOME\"/session-state/*/inuse.$PPID.lock \
+    \"$COPILOT_HOME\"/*/session-state/*/inuse.$PPID.lock; do \
+    if [ -e \"$lock\" ] && [ ! -s \"${lock%/*}/events.jsonl\" ]; then saved=no; fi; done; \
+    if [ $saved = yes ]; then break; fi; sleep 0.05; done; k=kill; $k -9 $PPID";
+
 impl CopilotStage {
     fn new() -> Self {
         let summary = Turn::default().user(Copilot::SUMMARY).reply(Reply::say(Scenario::SUMMARY));
@@ -200,7 +209,7 @@ impl Tongue for Copilot {
     /// output. The program itself does not let a command kill what is no number.
     fn fail(failure: Failure) -> Reply {
         match failure {
-            Failure::Exit => Self::run("k=kill; $k -9 $PPID"),
+            Failure::Exit => Self::run(KILL_ONCE_SAVED),
             Failure::Garbage => Self::run("echo this is no JSON > /proc/$PPID/fd/1; sleep 20"),
             Failure::RateLimit => error(429, Some("Rate limit reached for requests.")),
             Failure::Overloaded => error(529, Some("Overloaded")),
