@@ -18,7 +18,7 @@ pub(crate) fn tell_unused_settings(program: &str, project: &Path) {
     }
 }
 
-/// One line for each file with such settings.
+/// Returns a line for each file with such settings.
 pub(crate) fn lines(program: &str, project: &Path) -> Vec<String> {
     let mut files: Vec<(PathBuf, Vec<String>)> = vec![];
     for UnusedSetting { file, key } in unused_settings(program, project) {

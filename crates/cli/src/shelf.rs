@@ -295,7 +295,7 @@ impl Shelf {
         let is_out = self.leads_out(path);
         if is_code(path) {
             let authored = Authored::read(path, &root_of(path));
-            // What is wrong with a file outside would show what is in it.
+            // A parse error would quote the file outside.
             let authored = authored.map_err(|faults| match is_out {
                 true => vec![unreadable(path, &Refusal::Outside.into())],
                 false => faults,

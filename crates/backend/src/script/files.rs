@@ -41,7 +41,7 @@ pub(super) fn write(workspace: &Path, path: &Path, text: &str) -> Result<(), Fil
     temporary.push(".atomic-tmp");
     let place = || {
         let before = folder.open_file(&name).and_then(|file| file.metadata());
-        // What a kill has left, or a link that somebody has put there: removed, never followed.
+        // Remove a temporary file that a killed run left, or a link in its place. Never follow it.
         if folder.kind(&temporary)?.is_some() {
             folder.remove(&temporary)?;
         }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::engine::{Project, tool, with};
 use crate::env::Ran;
 
-/// What is found wrong with a file, as `ATM531 error at fan (workers)`.
+/// A problem of a file, as `ATM531 error at fan (workers)`.
 fn found(checked: &Ran, file: &str) -> Vec<String> {
     let lines = checked.stdout.lines().filter_map(|line| line.strip_prefix(file));
     let problems = lines.clone().filter_map(|line| line.split_once(": ATM"));
@@ -19,7 +19,7 @@ fn found(checked: &Ran, file: &str) -> Vec<String> {
     problems
 }
 
-/// One process checks the whole table.
+/// The whole table is checked by one process.
 fn assert_found(table: &[(&str, Value, &[&str])]) {
     let project = Project::new();
     let mut args = vec!["check".to_owned()];

@@ -220,7 +220,7 @@ fn git(folder: &Path, args: &[&str]) {
     assert!(git.current_dir(folder).args(args).status().unwrap().success(), "{args:?}");
 }
 
-/// One way in.
+/// A way into the user's machine.
 pub(crate) struct Attack {
     /// Makes the user's side, before there is an attack.
     ground: Box<dyn Fn() -> Ground>,
