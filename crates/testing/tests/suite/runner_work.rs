@@ -239,8 +239,8 @@ fn what_is_odd_is_recorded_and_what_is_only_said_is_not() {
 /// gets its name when it is complete: the first command is ended as soon as its file exists.
 fn endless() -> Function {
     Function::work(|_: WorkCall, host: Arc<dyn Host>| async move {
-        let forgotten =
-            host.request("shell", json!({"command": "echo $$ > new; mv new forgotten; sleep 1000"}));
+        let forgotten = host
+            .request("shell", json!({"command": "echo $$ > new; mv new forgotten; sleep 1000"}));
         let command = "echo $$ > own; mv own pid; (setsid sleep 1000 &) ; sleep 1000";
         let wanted = host.request("shell", json!({ "command": command }));
         while host.request("exists", json!({"path": "forgotten"})).await != Ok(json!(true)) {}
