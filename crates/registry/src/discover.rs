@@ -12,6 +12,7 @@ use crate::entity::{Entity, Kind, Origin, Prompt, Provider, Scope};
 use crate::files::{self, Walk};
 use crate::finding::Finding;
 use crate::frontmatter;
+use crate::keys::spelled;
 use crate::parse::{self, Found, Place};
 use crate::permission::{self, Decision};
 use crate::places::{self, Folders};
@@ -421,8 +422,9 @@ fn read_one(
     for oddity in document.oddities {
         findings.push(Finding::odd(path, oddity.message, "").at(oddity.line));
     }
-    let unread = document.unread_tools;
     let (scope, provider): (_, Provider) = (place.scope, place.provider);
+    let restricts = |key: &str| parse::restricts(&spelled(key), place.kind, provider);
+    let unread = document.unread_tools.into_iter().find(|(_, key)| restricts(key));
     let found = Found {
         kind: place.kind,
         origin: Origin { scope, provider, path: Some(path.clone()) },
@@ -437,8 +439,7 @@ fn read_one(
     let place = Place::Head(&document.lines);
     let mut entity = parse::entity(found, document.head, place, &document.body, findings)?;
     if let Some((line, key)) = unread {
-        // Whoever restricts something must not end up with everything.
-        let message = format!("`{key}` is in no head, so it may use none");
+        let message = format!("`{key}` is not in a head, so all tools are denied");
         let remedy = "put the head at the top, between two lines of `---`";
         findings.push(Finding::odd(path, message, remedy).at(line));
         entity.tools = Tools::denied();

@@ -26,8 +26,8 @@ pub struct Document {
     pub body: String,
     /// What was odd about the head.
     pub oddities: Vec<Oddity>,
-    /// A line outside of any head that looks like one about tools, with its key.
-    pub(crate) unread_tools: Option<(usize, String)>,
+    /// Lines outside of any head that look like restrictions of tools, with their keys.
+    pub(crate) unread_tools: Vec<(usize, String)>,
 }
 
 /// The lines of a head, to say where something in it is.

@@ -99,6 +99,11 @@ pub(crate) fn is_read(key: &str) -> bool {
 pub(crate) fn is_about_tools(key: &str) -> bool {
     matches!(
         spelled(key).as_str(),
-        "tools" | "allowed-tools" | "disallowed-tools" | "permission" | "permission-mode"
+        "tools"
+            | "allowed-tools"
+            | "disallowed-tools"
+            | "permission"
+            | "permissions"
+            | "permission-mode"
     )
 }

@@ -2,6 +2,8 @@
 
 mod tools;
 
+pub(crate) use tools::restricts;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -70,7 +72,7 @@ pub(crate) fn entity(
             format!("{}: {name}", if found.kind == Kind::Skill { "Skill" } else { "Command" })
         }),
     });
-    let tools = head.tools(found.origin.provider, findings);
+    let tools = head.tools(found.kind, found.origin.provider, findings);
     let model = head.text("model", findings).and_then(|raw| Model::read(&raw));
     let arguments = Arguments {
         hint: head.text("argument-hint", findings).filter(|hint| !hint.is_empty()),

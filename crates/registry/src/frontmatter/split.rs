@@ -14,8 +14,8 @@ pub(super) struct Parts<'t> {
     pub(super) above: &'t str,
     pub(super) body: &'t str,
     pub(super) oddities: Vec<Oddity>,
-    /// A line about tools that is in no head, with its key.
-    pub(super) unread_tools: Option<(usize, String)>,
+    /// Lines about tools that are in no head, with their keys.
+    pub(super) unread_tools: Vec<(usize, String)>,
     /// Where the head begins in the text.
     begin: usize,
 }
@@ -130,11 +130,11 @@ fn headless(text: &str) -> Parts<'_> {
         };
         parts.tell(index + 1, message);
         let below = lines.iter().enumerate().skip(index);
-        let mut tools = below.filter_map(|(index, line)| {
+        let tools = below.filter_map(|(index, line)| {
             let (key, _) = key_of(line).filter(|_| is_plain_entry(line))?;
             keys::is_about_tools(key).then(|| (index + 1, key.to_owned()))
         });
-        parts.unread_tools = tools.next();
+        parts.unread_tools = tools.collect();
         break;
     }
     parts
@@ -203,7 +203,7 @@ impl<'t> Parts<'t> {
     /// A text that has no head.
     fn of_body(body: &'t str) -> Self {
         let (head, oddities) = (vec![], vec![]);
-        Self { head, line: 1, above: "", body, oddities, unread_tools: None, begin: 0 }
+        Self { head, line: 1, above: "", body, oddities, unread_tools: vec![], begin: 0 }
     }
 
     fn tell(&mut self, line: usize, message: impl Into<String>) {

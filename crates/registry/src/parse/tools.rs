@@ -4,20 +4,28 @@ use serde_json::Value;
 
 use super::{Head, TOLD, shortened};
 use crate::allowed::Tools;
-use crate::entity::Provider;
+use crate::entity::{Kind, Provider};
 use crate::finding::Finding;
 use crate::permission::{self, Mode};
 
 impl Head<'_> {
     /// Takes out what is said about tools.
-    pub(super) fn tools(&mut self, provider: Provider, findings: &mut Vec<Finding>) -> Tools {
-        let allowed = self.fields.shift_remove("allowed-tools");
+    pub(super) fn tools(
+        &mut self,
+        kind: Kind,
+        provider: Provider,
+        findings: &mut Vec<Finding>,
+    ) -> Tools {
+        let allowed = match restricts(ALLOWED, kind, provider) {
+            true => self.fields.shift_remove(ALLOWED),
+            false => None,
+        };
         let tools = self.fields.shift_remove("tools");
         if tools.is_some() && allowed.is_some() {
             let message = "`tools` and `allowed-tools` are both there; `tools` holds";
-            findings.push(self.odd("allowed-tools", message, "remove one of them"));
+            findings.push(self.odd(ALLOWED, message, "remove one of them"));
         }
-        let key = if tools.is_some() { "tools" } else { "allowed-tools" };
+        let key = if tools.is_some() { "tools" } else { ALLOWED };
         let permission = self.fields.shift_remove("permission");
         let by = self.restricting(tools.is_some() || allowed.is_some(), key, permission.is_some());
         let mut may = match tools.or(allowed) {
@@ -60,7 +68,7 @@ impl Head<'_> {
 
     /// The keys that say something about tools.
     fn restricting(&self, has_tools: bool, key: &str, has_permission: bool) -> Vec<&'static str> {
-        let tools = if key == "tools" { "tools" } else { "allowed-tools" };
+        let tools = if key == "tools" { "tools" } else { ALLOWED };
         let has = |key: &str| self.fields.contains_key(key);
         let keys = [
             (has_tools, tools),
@@ -167,6 +175,15 @@ impl Head<'_> {
             findings.push(self.odd(key, message, remedy));
         }
     }
+}
+
+/// The key for tools that are allowed.
+const ALLOWED: &str = "allowed-tools";
+
+/// Whether a key about tools restricts. In commands and skills of agent programs `allowed-tools`
+/// names tools that need no approval; every other tool can be used as well.
+pub(crate) fn restricts(key: &str, kind: Kind, provider: Provider) -> bool {
+    key != ALLOWED || kind == Kind::Agent || provider == Provider::Atomic
 }
 
 /// Whether a value says something: one that is empty does not mean everything.

@@ -347,3 +347,44 @@ fn restrictions_of_an_agent_hold_wherever_it_is_used() {
         assert_eq!((tools.may_edit(), tools.may_run()), expected, "{name}");
     }
 }
+
+/// In commands and skills of agent programs `allowed-tools` approves tools in advance.
+#[test]
+fn allowed_tools_of_commands_and_skills_do_not_restrict() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = |head: &str| format!("---\n{head}\n---\nGo.\n");
+    let (everything, nothing) = ((true, true, true), (false, false, false));
+    let git = "allowed-tools: Bash(git *)";
+    let table = [
+        (".claude/commands/a.md", git, everything),
+        (".claude/commands/b.md", "allowed-tools: Bash(git", everything),
+        (".claude/commands/c.md", "allowed-tools:", everything),
+        (".claude/commands/d.md", "allowed-tools: Read\ndisallowed-tools: Bash", (true, true, false)),
+        (".claude/commands/e.md", "allowed-tools: Edit\ntools: Read", (true, false, false)),
+        (".claude/skills/f/SKILL.md", git, everything),
+        (".opencode/skill/g/SKILL.md", git, everything),
+        (".opencode/command/h.md", git, everything),
+        (".github/skills/i/SKILL.md", git, everything),
+        (".claude/agents/j.md", "allowed-tools: Read", (true, false, false)),
+        (".atomic/commands/k.md", "allowed-tools: Read", (true, false, false)),
+        (".atomic/skills/l/SKILL.md", "allowed-tools:", nothing),
+    ];
+    for (path, head, _) in table {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text(head)).unwrap();
+    }
+    // A head that nothing opens.
+    let headless = folder.path().join(".claude/commands/m.md");
+    fs::write(&headless, format!("Some words.\n{git}\n")).unwrap();
+    let registry = Registry::read(&Folders::trusted(folder.path().to_owned(), None));
+    let of = |path: &Path| {
+        let is_it = |entity: &&Entity| entity.origin.path.as_deref() == Some(path);
+        let tools = &registry.all().find(is_it).unwrap().tools;
+        (tools.may_use("read"), tools.may_edit(), tools.may_run())
+    };
+    for (path, head, expected) in table {
+        assert_eq!(of(&folder.path().join(path)), expected, "{path}: {head}");
+    }
+    assert_eq!(of(&headless), everything);
+}
