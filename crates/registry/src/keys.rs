@@ -107,3 +107,8 @@ pub(crate) fn is_about_tools(key: &str) -> bool {
             | "permission-mode"
     )
 }
+
+/// Whether a key can restrict tools, in words that have another meaning in a text as well.
+pub(crate) fn restricts_tools(key: &str) -> bool {
+    is_about_tools(key) || spelled(key) == "hooks"
+}

@@ -1,5 +1,6 @@
 //! From the head of a file to an entity.
 
+mod hooks;
 mod tools;
 
 pub(crate) use tools::restricts;

@@ -132,7 +132,7 @@ fn headless(text: &str) -> Parts<'_> {
         let below = lines.iter().enumerate().skip(index);
         let tools = below.filter_map(|(index, line)| {
             let (key, _) = key_of(line).filter(|_| is_plain_entry(line))?;
-            keys::is_about_tools(key).then(|| (index + 1, key.to_owned()))
+            keys::restricts_tools(key).then(|| (index + 1, key.to_owned()))
         });
         parts.unread_tools = tools.collect();
         break;

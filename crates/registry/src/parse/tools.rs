@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::hooks::{self, Guarded};
 use super::{Head, TOLD, shortened};
 use crate::allowed::Tools;
 use crate::entity::{Kind, Provider};
@@ -57,6 +58,7 @@ impl Head<'_> {
         }
         self.permissions(permission, &mut may, findings);
         self.mode(&mut may, findings);
+        let mut may = self.without_guarded(may, provider, findings);
         if provider == Provider::Copilot {
             self.helpers(&mut may, findings);
         }
@@ -77,6 +79,7 @@ impl Head<'_> {
             (has("permissions"), "permissions"),
             (has("permission-mode"), "permissionMode"),
             (has("agents"), "agents"),
+            (has("hooks"), "hooks"),
         ];
         keys.into_iter().filter(|(is_there, _)| *is_there).map(|(_, key)| key).collect()
     }
@@ -128,6 +131,35 @@ impl Head<'_> {
                 let value = shortened(&value.to_string());
                 self.tell_denied(key, vec![format!("{value} is not a mode")], may, findings);
             }
+        }
+    }
+
+    /// Denies the tools that hooks guard.
+    fn without_guarded(
+        &self,
+        may: Tools,
+        provider: Provider,
+        findings: &mut Vec<Finding>,
+    ) -> Tools {
+        let key = "hooks";
+        // OpenCode has no such key.
+        let hooks = self.fields.get(key).filter(|_| provider != Provider::OpenCode);
+        let guarded = hooks.map_or(Guarded::Nothing, |hooks| hooks::guarded(hooks, provider));
+        let (denied, without) = match guarded {
+            Guarded::Nothing => return may,
+            Guarded::Tools(names) => {
+                let names = names.join(", ");
+                (names.clone(), Tools::read(&Value::String(names), Provider::Claude))
+            }
+            Guarded::Everything(why) => (format!("all tools; {why}"), Err(why)),
+        };
+        let message =
+            format!("Atomic does not run `{key}`, so the tools they guard are denied: {denied}");
+        let remedy = "remove the hooks, and restrict it with `disallowedTools` instead";
+        findings.push(self.odd(key, message, remedy));
+        match without {
+            Ok(without) => Tools { unclear: true, ..may.except(without) },
+            Err(_) => Tools::denied(),
         }
     }
 
