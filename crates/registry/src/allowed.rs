@@ -243,7 +243,10 @@ impl fmt::Display for Tools {
         let layers: Vec<&str> =
             layers.iter().map(String::as_str).filter(|shown| *shown != "all").collect();
         let listed = match (&self.only, self.without.as_slice()) {
-            (Some(only), _) if only.is_empty() => return f.write_str("none"),
+            (Some(only), _) if only.is_empty() || layers.contains(&"none") => {
+                return f.write_str("none");
+            }
+            (None, _) if layers.contains(&"none") => return f.write_str("none"),
             (Some(only), without) => {
                 // Of what is not in the list nothing has to be said.
                 let named: BTreeSet<String> = only.iter().map(|name| tool(name)).collect();

@@ -5,16 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use serde_json::Value;
-
 use crate::allowed::Tools;
 use crate::entity::{Entity, Kind, Origin, Prompt, Provider, Scope};
 use crate::files::{self, Walk};
 use crate::finding::Finding;
 use crate::frontmatter;
+use crate::inherit::OpenCodeSettings;
 use crate::keys::spelled;
+use crate::opencode::SettingsFile;
 use crate::parse::{self, Found, Place};
-use crate::permission::{self, Decision};
 use crate::places::{self, Folders};
 use crate::project::ProjectFiles;
 
@@ -26,6 +25,8 @@ pub(crate) struct Discovered {
     /// Links out of a project that is not trusted, which were not followed, and the kind of entity
     /// that is looked for there.
     pub(crate) links_out: Vec<(Kind, PathBuf)>,
+    /// The restrictions that OpenCode has for turns without an agent.
+    pub(crate) turns: Tools,
 }
 
 /// A file to be read.
@@ -88,122 +89,21 @@ pub(crate) fn discover(
     }
     let mut read = read_all(&candidates, &places, project);
     findings.append(&mut read.findings);
-    let mut general: BTreeMap<Scope, General> = BTreeMap::new();
+    let mut settings = OpenCodeSettings::new(folders.trusted);
     for config in folders.config_files() {
         let project = project.filter(|_| config.scope == Scope::Project);
         if ways.lead_to(&config.path, project, &mut findings) {
-            let layer = crate::opencode::read(&config, project, &mut read.entities, &mut findings);
-            let general = general.entry(config.scope).or_default();
-            if layer.is_none() {
-                general.lost.extend(config.path.parent().map(Path::to_owned));
+            match crate::opencode::read(&config, project, &mut read.entities, &mut findings) {
+                SettingsFile::Absent => {}
+                SettingsFile::Lost => settings.add(config.scope, None),
+                SettingsFile::Read(file) => settings.add(config.scope, Some(file)),
             }
-            general.layer.extend(layer.unwrap_or_default());
+        } else if ways.may_hold(&config.path) {
+            settings.add(config.scope, None);
         }
     }
-    for entity in &mut read.entities {
-        if entity.origin.provider == Provider::OpenCode {
-            inherit(entity, &general, folders.trusted);
-        }
-    }
-    restrict_by_agents(&mut read.entities);
-    Discovered { entities: read.entities, findings, links_out }
-}
-
-/// The name for restrictions in OpenCode's settings.
-const SETTINGS: &str = "opencode.json";
-
-/// What OpenCode's settings of a scope allow all agents.
-#[derive(Default)]
-struct General {
-    layer: Vec<Decision>,
-    /// The folders with settings that cannot be read. Everything in them is denied every tool.
-    lost: Vec<PathBuf>,
-}
-
-/// Puts what OpenCode's settings allow all agents before what they allow this one, which is heard
-/// after them. Settings of another scope can only restrict, those of a project only with trust.
-fn inherit(entity: &mut Entity, general: &BTreeMap<Scope, General>, is_trusted: bool) {
-    // A command may name the agent that it is for.
-    let agent = match entity.kind {
-        Kind::Agent => Some(entity.name.as_str()),
-        Kind::Command | Kind::Skill => entity.more.get("agent").and_then(Value::as_str),
-    };
-    let mut own = agent.map_or(vec![], |agent| permission::native(&agent.to_lowercase()));
-    let (scope, is_native) = (entity.origin.scope, !own.is_empty());
-    let of_scope = general.get(&scope).map_or(&[][..], |general| general.layer.as_slice());
-    own.extend_from_slice(of_scope);
-    let layers = &mut entity.tools.layers;
-    match layers.first_mut() {
-        Some(first) => {
-            own.append(first);
-            *first = own;
-        }
-        None if own.is_empty() => {}
-        None => layers.push(own),
-    }
-    if is_native {
-        entity.tools.by.push("OpenCode's own rules for it");
-    }
-    if of_scope.iter().any(|decision| !decision.allowed) {
-        entity.tools.by.push(SETTINGS);
-    }
-    let is_inside =
-        |folder: &PathBuf| entity.origin.path.as_ref().is_some_and(|path| path.starts_with(folder));
-    if general.get(&scope).is_some_and(|general| general.lost.iter().any(is_inside)) {
-        entity.tools.layers.push(permission::nothing());
-        entity.tools.by.push(SETTINGS);
-        entity.tools.unclear = true;
-    }
-    for (other, General { layer, .. }) in general {
-        let counts = match other {
-            Scope::Project => is_trusted,
-            Scope::User => true,
-            Scope::Managed | Scope::BuiltIn => false,
-        };
-        if counts && *other != scope && !layer.is_empty() {
-            entity.tools.layers.push(layer.clone());
-            entity.tools.by.push(SETTINGS);
-        }
-    }
-}
-
-/// Adds the restrictions of agents to what runs as one of them, and those of an agent in OpenCode's
-/// settings to the file of the same agent: OpenCode merges the two.
-fn restrict_by_agents(entities: &mut [Entity]) {
-    let mut agents: BTreeMap<String, Vec<(Origin, Tools)>> = BTreeMap::new();
-    for entity in entities.iter().filter(|entity| entity.kind == Kind::Agent) {
-        if !entity.tools.is_everything() {
-            let known = agents.entry(entity.name.to_lowercase()).or_default();
-            known.push((entity.origin.clone(), entity.tools.clone()));
-        }
-    }
-    for entity in entities {
-        let Some(name) = runs_as(entity).map(|name| name.trim().to_lowercase()) else { continue };
-        let provider = entity.origin.provider;
-        if provider == Provider::Claude && ["explore", "plan"].contains(&name.as_str()) {
-            entity.tools.layers.push(permission::reading());
-        }
-        for (origin, tools) in agents.get(&name).into_iter().flatten() {
-            let is_merged = entity.kind != Kind::Agent
-                || (origin.scope == entity.origin.scope && origin.path != entity.origin.path);
-            if origin.provider == provider && is_merged {
-                entity.tools.restrict(tools);
-            }
-        }
-    }
-}
-
-/// The agent that an entity is run as, where its program gives it that agent's restrictions.
-fn runs_as(entity: &Entity) -> Option<&str> {
-    let text = |key: &str| entity.more.get(key).and_then(Value::as_str);
-    match (entity.origin.provider, entity.kind) {
-        (Provider::OpenCode, Kind::Agent) => Some(&entity.name),
-        (Provider::OpenCode, Kind::Command) => Some(text("agent").unwrap_or("build")),
-        (Provider::Claude, Kind::Skill | Kind::Command) if text("context") == Some("fork") => {
-            text("agent")
-        }
-        _ => None,
-    }
+    let turns = settings.restrict(&mut read.entities, &mut findings);
+    Discovered { entities: read.entities, findings, links_out, turns }
 }
 
 /// The folders of providers, and whether they can be entered.
@@ -243,6 +143,13 @@ impl Ways {
             findings.push(Finding::skipped(&place, message, remedy));
         }
         false
+    }
+
+    /// Whether a file to which nothing leads may be there all the same.
+    fn may_hold(&self, path: &Path) -> bool {
+        use std::io::ErrorKind::{NotADirectory, NotFound};
+        let is_absent = |error: std::io::Error| matches!(error.kind(), NotFound | NotADirectory);
+        self.link_out(path).is_some() || !std::fs::symlink_metadata(path).is_err_and(is_absent)
     }
 
     /// The link out of a project that is in the way to something.

@@ -9,6 +9,7 @@ mod entity;
 mod files;
 mod finding;
 pub mod frontmatter;
+mod inherit;
 mod keys;
 mod models;
 mod names;

@@ -7,95 +7,124 @@ use jsonc_parser::common::Ranged as _;
 use jsonc_parser::{CollectOptions, ParseOptions, ast, parse_to_ast};
 use serde_json::{Map, Value, json};
 
+use crate::allowed::Tools;
 use crate::entity::{Entity, Kind, Origin, Prompt, Provider};
 use crate::files;
 use crate::finding::Finding;
+use crate::inherit::{FileRestrictions, OWN_AGENTS, UnlistedAgent};
+use crate::normal::is_yes;
 use crate::parse::{self, Found, Place};
-use crate::permission::{self, Decision};
+use crate::permission;
 use crate::places::ConfigFile;
 use crate::project::ProjectFiles;
 
-/// Adds what is in a file of settings, if there is one. Returns what the file allows all agents;
-/// nothing when that cannot be read.
+/// A file of settings.
+pub(crate) enum SettingsFile {
+    Absent,
+    /// A file that cannot be read, or whose restrictions cannot.
+    Lost,
+    Read(FileRestrictions),
+}
+
+/// Reads a file of settings, and adds its commands and agents.
 pub(crate) fn read(
     config: &ConfigFile,
     project: Option<&ProjectFiles>,
     entities: &mut Vec<Entity>,
     findings: &mut Vec<Finding>,
-) -> Option<Vec<Decision>> {
+) -> SettingsFile {
     let path = &config.path;
-    let Some(text) = text_of(path, project, findings) else { return Some(vec![]) };
+    let text = match text_of(path, project) {
+        Ok(None) => return SettingsFile::Absent,
+        Ok(Some(text)) => text,
+        Err(finding) => {
+            findings.push(Finding { message: lost(&finding.message), ..finding });
+            return SettingsFile::Lost;
+        }
+    };
+    findings.extend(text.oddity);
+    let text = text.text;
     let settings = match parsed(&text) {
         Ok(settings) => settings,
         Err((line, message)) => {
-            let remedy = "mend it; comments and trailing commas are fine";
-            findings
-                .push(Finding::skipped(path, format!("it is no JSON: {message}"), remedy).at(line));
-            return None;
+            let remedy = "correct it; comments and trailing commas are allowed";
+            let message = lost(&format!("it is not valid JSON: {message}"));
+            findings.push(Finding::skipped(path, message, remedy).at(line));
+            return SettingsFile::Lost;
         }
     };
     findings.extend(doubles(&text).into_iter().map(|finding| finding.of(path)));
     let lines = lines_of_keys(&text);
-    entities_of(&settings, config, &lines, entities, findings);
+    let unlisted = entities_of(&settings, config, &lines, entities, findings);
+    let odd = |key: &str, message: String, remedy: &str| {
+        let finding = Finding::odd(path, message, remedy);
+        Finding { line: lines.get(key).copied(), ..finding }
+    };
     let tools = settings.get("tools").filter(|it| !it.is_null());
     let switches = tools.and_then(Value::as_object);
     if tools.is_some() && switches.is_none() {
-        let message =
-            "`tools` cannot be read, so OpenCode's agents may use none: it is not an object";
-        let finding = Finding::odd(path, message, "write `{\"bash\": false}`");
-        findings.push(Finding { line: lines.get("tools").copied(), ..finding });
-        return None;
+        let message = lost("`tools` is not an object");
+        findings.push(odd("tools", message, "write `{\"bash\": false}`"));
+        return SettingsFile::Lost;
     }
     let permission = settings.get("permission").filter(|it| **it != json!({}) && !it.is_null());
     let decided = permission::read(switches, permission);
     for problem in decided.problems {
         let message = format!("`permission` cannot be read, so that is denied: {problem}");
-        let finding = Finding::odd(path, message, "write allow, ask or deny");
-        findings.push(Finding { line: lines.get("permission").copied(), ..finding });
+        findings.push(odd("permission", message, "write allow, ask or deny"));
     }
-    Some(decided.layer)
+    let default_agent = default_agent(&settings);
+    SettingsFile::Read(FileRestrictions { layer: decided.layer, default_agent, unlisted })
 }
 
-/// The text of a file of settings; nothing when there is none, or when it cannot be read.
-fn text_of(
-    path: &Path,
-    project: Option<&ProjectFiles>,
-    findings: &mut Vec<Finding>,
-) -> Option<String> {
+/// A problem of settings that cannot be read, with what follows from it.
+fn lost(problem: &str) -> String {
+    format!("{problem}; OpenCode's agents and commands have no tools until it can be read")
+}
+
+/// The agent of turns that name none. Without `build`, OpenCode takes `plan`.
+fn default_agent(settings: &Map<String, Value>) -> Option<String> {
+    let chosen = settings.get("default_agent").filter(|it| !it.is_null());
+    let is_disabled = |key: &str| {
+        let build = settings.get(key).and_then(|agents| agents.get("build"));
+        build.and_then(|build| build.get("disable")).and_then(is_yes) == Some(true)
+    };
+    match chosen {
+        Some(Value::String(name)) => Some(name.clone()),
+        Some(other) => Some(other.to_string()),
+        None if is_disabled("agent") || is_disabled("mode") => Some("plan".to_owned()),
+        None => None,
+    }
+}
+
+/// The text of a file of settings; nothing when there is none.
+fn text_of(path: &Path, project: Option<&ProjectFiles>) -> Result<Option<files::Text>, Finding> {
     match std::fs::metadata(path) {
-        Ok(_) => {}
-        Err(error) if files::is_absent(path, &error) => return None,
+        Ok(_) => files::read_in(path, project).map(Some),
+        Err(error) if files::is_absent(path, &error) => Ok(None),
         Err(error) => {
             let message = format!("it cannot be read: {error}");
-            findings.push(Finding::skipped(path, message, "mend or remove it"));
-            return None;
-        }
-    }
-    match files::read_in(path, project) {
-        Ok(text) => {
-            findings.extend(text.oddity);
-            Some(text.text)
-        }
-        Err(finding) => {
-            findings.push(finding);
-            None
+            Err(Finding::skipped(path, message, "make it readable, or remove it"))
         }
     }
 }
 
-/// Adds the commands and agents of a file of settings.
+/// Adds the commands and agents of a file of settings. Returns the agents that are not listed.
 fn entities_of(
     settings: &Map<String, Value>,
     config: &ConfigFile,
     lines: &BTreeMap<&str, usize>,
     entities: &mut Vec<Entity>,
     findings: &mut Vec<Finding>,
-) {
+) -> Vec<UnlistedAgent> {
     let path = &config.path;
-    let mut pieces = Pieces::default();
-    for (kind, key, prompt) in
-        [(Kind::Command, "command", "template"), (Kind::Agent, "agent", "prompt")]
-    {
+    let (mut pieces, mut unlisted) = (Pieces::default(), vec![]);
+    for (kind, key, prompt) in [
+        (Kind::Command, "command", "template"),
+        (Kind::Agent, "agent", "prompt"),
+        // Older settings call agents modes. Only their restrictions are read.
+        (Kind::Agent, MODES, "prompt"),
+    ] {
         match settings.get(key) {
             None => {}
             Some(Value::Object(all)) => {
@@ -103,7 +132,14 @@ fn entities_of(
                     let line = lines.get(name.as_str()).copied();
                     let mut told = vec![];
                     let written = Written { kind, prompt, name, fields };
-                    entities.extend(written.entity(config, &mut pieces, &mut told));
+                    let entity = match key {
+                        MODES => None,
+                        _ => written.entity(config, &mut pieces, &mut told),
+                    };
+                    if entity.is_none() && kind == Kind::Agent {
+                        unlisted.extend(written.unlisted(config, &mut told));
+                    }
+                    entities.extend(entity);
                     findings.extend(told.into_iter().map(|finding| Finding { line, ..finding }));
                 }
             }
@@ -114,7 +150,11 @@ fn entities_of(
             }
         }
     }
+    unlisted
 }
+
+/// The key of agents in older settings.
+const MODES: &str = "mode";
 
 fn parsed(text: &str) -> Result<Map<String, Value>, (usize, String)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -128,10 +168,6 @@ fn parsed(text: &str) -> Result<Map<String, Value>, (usize, String)> {
         }
     }
 }
-
-/// Agents that OpenCode has by itself. Settings change what they run on and may use.
-const OWN_AGENTS: [&str; 7] =
-    ["build", "plan", "general", "explore", "compaction", "summary", "title"];
 
 /// A command or an agent as it stands in the settings.
 struct Written<'s> {
@@ -203,6 +239,34 @@ impl Written<'_> {
             Finding { message, ..finding }
         }));
         entity
+    }
+}
+
+impl Written<'_> {
+    /// The restrictions of an agent that is not listed, unless it is disabled.
+    fn unlisted(&self, config: &ConfigFile, findings: &mut Vec<Finding>) -> Option<UnlistedAgent> {
+        let (path, name) = (config.path.clone(), self.name.to_owned());
+        let origin = Origin { scope: config.scope, provider: Provider::OpenCode, path: Some(path) };
+        let tools = match self.fields {
+            Value::Object(fields) if fields.get("disable").and_then(is_yes) == Some(true) => {
+                return None;
+            }
+            Value::Object(fields) => {
+                let mut told = vec![];
+                let tools = parse::restrictions(&origin, fields.clone(), &mut told);
+                findings.extend(told.into_iter().map(|finding| {
+                    let message = format!("`{name}`: {}", finding.message);
+                    Finding { message, ..finding }
+                }));
+                tools
+            }
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => Tools::denied(),
+        };
+        Some(UnlistedAgent { name, origin, tools })
     }
 }
 

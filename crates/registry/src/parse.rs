@@ -10,6 +10,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
+use crate::allowed::Tools;
 use crate::entity::{Arguments, Entity, Kind, Origin, Prompt};
 use crate::finding::Finding;
 use crate::frontmatter::HeadLines;
@@ -110,6 +111,17 @@ pub(crate) fn entity(
         origin: found.origin,
         prompt: found.prompt,
     })
+}
+
+/// Reads the restrictions of an agent, and nothing else.
+pub(crate) fn restrictions(
+    origin: &Origin,
+    fields: Map<String, Value>,
+    findings: &mut Vec<Finding>,
+) -> Tools {
+    let path = origin.path.clone().unwrap_or_default();
+    let mut head = Head::of(&path, Place::Unknown, fields, findings);
+    head.tools(Kind::Agent, origin.provider, findings)
 }
 
 impl<'p> Head<'p> {

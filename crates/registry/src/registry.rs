@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use atomic_graph::check::nearest;
 
+use crate::allowed::Tools;
 use crate::discover::discover;
 use crate::entity::{Entity, Kind, Origin, Prompt, Provider, Scope};
 use crate::finding::Finding;
@@ -31,6 +32,8 @@ pub struct Registry {
     project: Option<Arc<ProjectFiles>>,
     /// Links out of it.
     links_out: Vec<(Kind, PathBuf)>,
+    /// The restrictions that OpenCode has for turns without an agent.
+    turns: Tools,
 }
 
 impl Registry {
@@ -48,7 +51,13 @@ impl Registry {
         let mut found = discover(folders, project.as_deref(), entries);
         found.entities.extend(builtin::all());
         let registry = Self::of(found.entities, found.findings, folders.trusted);
-        Self { project, links_out: found.links_out, ..registry }
+        Self { project, links_out: found.links_out, turns: found.turns, ..registry }
+    }
+
+    /// The tools of a turn without an agent on a backend. OpenCode's settings restrict such a turn
+    /// on OpenCode, and only there.
+    pub fn tools_of_turns(&self, backend: &str) -> Option<&Tools> {
+        (backend == Provider::OpenCode.name()).then_some(&self.turns)
     }
 
     /// What ships with the program, and nothing else.

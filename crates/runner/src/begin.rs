@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use atomic_backend::{Backend, ToolRules};
+use atomic_backend::Backend;
 use atomic_event::{
     AgentName, BackendId, Event, How, Question, Started, StepError, StepId, StepResult,
 };
@@ -15,7 +15,7 @@ use atomic_workflow::{
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use crate::entities::Script;
+use crate::entities::{Script, tools_of_turn};
 use crate::perform::{AgentJob, Job, Parse, Task, WorkJob};
 use crate::question::Asker;
 use crate::run::Run;
@@ -379,7 +379,7 @@ impl Run {
                 name: action.agent.clone(),
                 prompt: own.clone(),
                 model: None,
-                tools: ToolRules::default(),
+                tools: tools_of_turn(&self.stage.registry, &backend.id()),
             },
             None => self.persona(action, &backend.id())?,
         };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use atomic_backend::{Persona, ToolDecision, ToolRule, ToolRules};
 use atomic_event::{AgentName, BackendId, StepError};
 use atomic_registry::{
-    Decision, Entity, Kind, NotFound, Prompt, Registry, Scope, arguments, tools,
+    Decision, Entity, Kind, NotFound, Prompt, Registry, Scope, Tools, arguments, tools,
 };
 use atomic_workflow::{AgentAction, Entry, EntryKind};
 
@@ -147,6 +147,16 @@ pub fn helpers(registry: &Registry, on: &BackendId) -> Vec<Persona> {
 
 /// The tools that an entity may use, in the names of a backend.
 pub fn tools_of(entity: &Entity, on: &BackendId) -> ToolRules {
+    rules(&entity.tools, on)
+}
+
+/// The tools that a turn without an agent may use, in the names of a backend.
+pub fn tools_of_turn(registry: &Registry, on: &BackendId) -> ToolRules {
+    let tools = registry.tools_of_turns(on.as_str());
+    tools.map_or_else(ToolRules::default, |tools| rules(tools, on))
+}
+
+fn rules(tools: &Tools, on: &BackendId) -> ToolRules {
     let backend = on.as_str();
     let rules = |names: &[String]| {
         let named = names.iter().flat_map(|name| tools::on(backend, name));
@@ -160,7 +170,6 @@ pub fn tools_of(entity: &Entity, on: &BackendId) -> ToolRules {
         });
         named.collect()
     };
-    let tools = &entity.tools;
     // A layer that denies nothing restricts nothing.
     let restricts = |layer: &&Vec<Decision>| layer.iter().any(|decision| !decision.allowed);
     ToolRules {

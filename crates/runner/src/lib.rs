@@ -35,7 +35,7 @@ mod upgrade;
 pub use atomic_backend::Inherit;
 pub use backends::{MakeBackend, OtherBackends};
 pub use certificate::{planned, refuse_too_many};
-pub use entities::{agent_of_role, helpers, tools_of};
+pub use entities::{agent_of_role, helpers, tools_of, tools_of_turn};
 pub use fork::{Fork, ForkRequest, ForkTools, SetKey, fork};
 pub use front::{Show, Shown};
 pub use gates::found_gates;

@@ -192,6 +192,7 @@ impl Chat {
             model: chosen.or_else(|| program.model.clone()),
             resume: resume.map(|(_, conversation)| conversation),
             questions: true,
+            tools: atomic_runner::tools_of_turn(&program.registry, &id),
             helpers: atomic_runner::helpers(&program.registry, &id),
             inherit: program.settings.inherited(),
             ..OpenRequest::new("assistant", seat.folder.clone(), marker)

@@ -2,6 +2,7 @@
 //! where they do not fit a role.
 
 use std::fs;
+use std::process::Command;
 
 use crate::env::TestEnv;
 use crate::scene::{Scene, done, gave_up, review, reviewer, worker};
@@ -38,6 +39,63 @@ fn an_agent_is_shown_with_what_it_may_do_on_each_backend() {
         told.push_str(&format!("$ atomic show {name}\n{}\n", ran.stdout));
     }
     insta::assert_snapshot!(told);
+}
+
+/// `permission` at the top of `opencode.json` holds for OpenCode's agents and commands beside it,
+/// and with trust for the user's, which it never loosens.
+#[test]
+fn settings_of_opencode_restrict_agents() {
+    let env = TestEnv::new();
+    let settings = r#"{"permission": {"edit": "deny", "webfetch": "allow", "websearch": "allow"}}"#;
+    write(&env, "work/opencode.json", settings);
+    let users = r#"{"permission": {"webfetch": "deny", "websearch": "deny"}}"#;
+    write(&env, "home/.config/opencode/opencode.json", users);
+    write(&env, "work/.opencode/agent/theirs.md", "Go.\n");
+    write(&env, "work/.opencode/command/theirs-too.md", "Go.\n");
+    write(&env, "home/.config/opencode/agent/mine.md", "Go.\n");
+    write(&env, "work/.claude/agents/other.md", "Go.\n");
+    let strange = [
+        ("theirs", "can read files, run commands; cannot edit files, use the web"),
+        ("theirs-too", "can read files, run commands; cannot edit files, use the web"),
+        ("mine", "can read files, edit files, run commands; cannot use the web"),
+        ("other", "can read files, edit files, run commands, use the web"),
+    ];
+    let mut trusted = strange;
+    trusted[2].1 = strange[0].1;
+    for (trust, expected) in [(false, strange), (true, trusted)] {
+        if trust {
+            let ran = env.run(["trust", "."]);
+            assert_eq!(ran.code, Some(0), "{ran:?}");
+        }
+        for (name, access) in expected {
+            let ran = env.run(["show", name]);
+            for backend in ["claude", "opencode", "copilot"] {
+                let line = format!("{backend:<10} {access}\n");
+                assert!(ran.stdout.contains(&line), "{trust}: {name}: {line}: {ran:?}");
+            }
+        }
+    }
+}
+
+/// An `opencode.json` that is there and cannot be opened may deny any tool.
+#[test]
+fn settings_that_cannot_be_opened_deny_and_are_reported() {
+    let env = TestEnv::new();
+    write(&env, "work/.opencode/agent/theirs.md", "Go.\n");
+    write(&env, "work/.opencode/command/theirs-too.md", "Go.\n");
+    let made = Command::new("mkfifo").arg(env.outside("work/opencode.json")).status().unwrap();
+    assert!(made.success());
+    for name in ["theirs", "theirs-too"] {
+        let ran = env.run(["show", name]);
+        assert!(ran.stdout.contains("none (by opencode.json)"), "{ran:?}");
+        assert!(ran.stdout.contains("cannot read files, edit files, run commands"), "{ran:?}");
+    }
+    let list = env.run(["list"]);
+    assert!(list.stderr.contains("theirs-too"), "{list:?}");
+    let doctor = env.run(["doctor"]);
+    let text = "opencode.json: left out: is a FIFO, not a regular file; OpenCode's agents and \
+                commands have no tools until it can be read";
+    assert!(doctor.stdout.contains(text), "{doctor:?}");
 }
 
 /// Every start says in one line that something is denied because it is not understood.

@@ -62,7 +62,9 @@ pub(super) fn guarded(hooks: &Value, provider: Provider) -> Guarded {
     let events = match hooks {
         Value::Null => return Guarded::Nothing,
         Value::Object(events) => events,
-        _ => return Guarded::Everything("it is not a list of events".to_owned()),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            return Guarded::Everything("it is not a list of events".to_owned());
+        }
     };
     let mut names = vec![];
     for (event, entries) in events {

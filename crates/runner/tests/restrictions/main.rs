@@ -2,12 +2,13 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use atomic_backend::ToolRules;
 use atomic_event::BackendId;
 use atomic_registry::{Entity, Folders, Kind, Registry};
-use atomic_runner::tools_of;
+use atomic_runner::{tools_of, tools_of_turn};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
@@ -311,6 +312,183 @@ fn settings_that_cannot_be_read_deny_everything_and_are_reported() {
     }
 }
 
+/// Settings that are there and cannot be opened may have denied anything, as well.
+#[test]
+fn settings_that_cannot_be_opened_deny_everything_and_are_reported() {
+    type Make = fn(&Path, &Path);
+    let makes: [(&str, bool, Make); 6] = [
+        ("a FIFO", true, |path, _| {
+            let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+            assert!(made.success());
+        }),
+        ("a folder", true, |path, _| fs::create_dir(path).unwrap()),
+        ("a link to nothing", true, |path, _| symlink("nowhere", path).unwrap()),
+        ("a link to itself", true, |path, _| symlink(path, path).unwrap()),
+        ("too large", true, |path, _| fs::write(path, " ".repeat(2_000_000)).unwrap()),
+        // Followed in a project that is trusted.
+        ("a link out", false, |path, outside| {
+            fs::write(outside, r#"{"permission": {"bash": "allow"}}"#).unwrap();
+            symlink(outside, path).unwrap();
+        }),
+    ];
+    for (what, trusted, make) in makes {
+        for place in ["project/opencode.json", "project/.opencode/opencode.jsonc", USERS] {
+            if place == USERS && !trusted {
+                continue;
+            }
+            let folder = tempfile::tempdir().unwrap();
+            let path = |name: &str| {
+                let path = folder.path().join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                path
+            };
+            fs::write(path("project/.opencode/agent/x.md"), "Go.\n").unwrap();
+            fs::write(path("project/.opencode/command/y.md"), "Go.\n").unwrap();
+            fs::write(path("project/.claude/agents/z.md"), "Go.\n").unwrap();
+            fs::create_dir_all(path("project/.git/refs")).unwrap();
+            make(&path(place), &path("outside.json"));
+            let (project, home) = (folder.path().join("project"), folder.path().join("home"));
+            let folders = Folders { trusted, ..Folders::trusted(project, Some(home)) };
+            let registry = Registry::read(&folders);
+            for (kind, name) in [(Kind::Agent, "x"), (Kind::Command, "y")] {
+                let tools = &registry.get(kind, name).unwrap().tools;
+                let may = [tools.may_read(), tools.may_edit(), tools.may_run()];
+                assert_eq!(may, [false; 3], "{name}: {place}: {what}");
+                assert!(tools.unclear, "{name}: {place}: {what}");
+            }
+            assert!(registry.get(Kind::Agent, "z").unwrap().tools.is_everything());
+            let is_told = registry.findings.iter().any(|it| it.path == folder.path().join(place));
+            assert!(is_told, "{place}: {what}: {:?}", registry.findings);
+            // Without trust a project has no say about turns.
+            let turns = registry.tools_of_turns("opencode").unwrap();
+            assert_eq!(turns.is_everything(), !trusted, "{place}: {what}");
+        }
+    }
+}
+
+/// The user's settings of OpenCode.
+const USERS: &str = "home/.config/opencode/opencode.json";
+
+/// Commands and turns without an agent run as the agent that OpenCode takes for them.
+#[test]
+fn the_default_agent_restricts_commands_and_turns_without_an_agent() {
+    let reviewer = r#""reviewer": {"prompt": "Go.", "permission": {"edit": "deny"}}"#;
+    for (settings, users, edit, run) in [
+        (r#"{}"#, "", true, true),
+        (r#"{"agent": {"build": {"permission": {"bash": "deny"}}}}"#, "", true, false),
+        (r#"{"agent": {"build": {"tools": {"write": false}}}}"#, "", false, true),
+        (r#"{"agent": {"build": {"permission": "maybe"}}}"#, "", false, false),
+        (r#"{"agent": {"build": "x"}}"#, "", false, false),
+        (
+            r#"{"agent": {"build": {"prompt": "Go.", "permission": {"bash": "deny"}}}}"#,
+            "",
+            true,
+            false,
+        ),
+        (r#"{"agent": {"build": {"prompt": 7, "permission": {"bash": "deny"}}}}"#, "", true, false),
+        (r#"{"mode": {"build": {"permission": {"bash": "deny"}}}}"#, "", true, false),
+        // The agent's permissions come after those for all agents.
+        (r#"{"permission": {"bash": "deny"}}"#, "", true, false),
+        (
+            r#"{"permission": {"bash": "deny", "edit": "deny"}, "agent": {"build": {"permission": {"bash": "allow"}}}}"#,
+            "",
+            false,
+            true,
+        ),
+        (
+            r#"{"permission": {"bash": "allow"}, "agent": {"build": {"permission": {"bash": "deny"}}}}"#,
+            "",
+            true,
+            false,
+        ),
+        // Other agents do not count, nor does `plan` unless it is chosen.
+        (r#"{"agent": {"plan": {"permission": {"bash": "deny"}}}}"#, "", true, true),
+        (r#"{"default_agent": "plan"}"#, "", false, true),
+        (
+            r#"{"default_agent": "plan", "agent": {"plan": {"permission": {"bash": "deny"}}}}"#,
+            "",
+            false,
+            false,
+        ),
+        (r#"{"agent": {"build": {"disable": true}}}"#, "", false, true),
+        (&format!(r#"{{"default_agent": "reviewer", "agent": {{{reviewer}}}}}"#), "", false, true),
+        (r#"{"default_agent": "nobody"}"#, "", false, false),
+        (r#"{"default_agent": 7}"#, "", false, false),
+        // The user's settings hold in every project.
+        ("{}", r#"{"agent": {"build": {"permission": {"bash": "deny"}}}}"#, true, false),
+        (
+            r#"{"agent": {"build": {"permission": {"bash": "allow"}}}}"#,
+            r#"{"permission": {"bash": "deny"}}"#,
+            true,
+            false,
+        ),
+        (r#"{"default_agent": "build"}"#, r#"{"default_agent": "plan"}"#, false, true),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("project/opencode.json", settings);
+        write(USERS, if users.is_empty() { "{}" } else { users });
+        write("project/.opencode/command/plain.md", "Go.\n");
+        write("project/.opencode/skill/known/SKILL.md", "Go.\n");
+        write("project/.claude/commands/other.md", "Go.\n");
+        let (project, home) = (folder.path().join("project"), folder.path().join("home"));
+        let registry = Registry::read(&Folders::trusted(project, Some(home)));
+        let on = BackendId::from("opencode");
+        let may = |rules: &ToolRules| {
+            let input = [json!({ "filePath": "src/a.rs" }), json!({ "command": "touch x" })];
+            let is_free = |tool, input| rules.refusal(tool, input, folder.path()).is_none();
+            (is_free("edit", &input[0]), is_free("bash", &input[1]))
+        };
+        let of = |kind, name| may(&tools_of(registry.get(kind, name).unwrap(), &on));
+        assert_eq!(of(Kind::Command, "plain"), (edit, run), "{settings} {users}");
+        assert_eq!(of(Kind::Skill, "known"), (edit, run), "{settings} {users}");
+        assert_eq!(may(&tools_of_turn(&registry, &on)), (edit, run), "{settings} {users}");
+        let on_claude = tools_of_turn(&registry, &BackendId::from("claude"));
+        assert!(on_claude.allow_everything());
+        assert_eq!(of(Kind::Command, "other"), (true, true), "{settings} {users}");
+    }
+}
+
+/// The restrictions of an agent that is not known are not known either.
+#[test]
+fn commands_of_an_unknown_agent_may_use_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, head) in [
+        (".opencode/command/lost.md", "agent: nobody"),
+        (".opencode/command/claudes.md", "agent: quiet"),
+        (".opencode/command/own.md", "agent: general"),
+        (".claude/skills/lost/SKILL.md", "context: fork\nagent: nobody"),
+        (".claude/skills/own/SKILL.md", "context: fork\nagent: general-purpose"),
+        (".claude/agents/quiet.md", "description: Works"),
+    ] {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("---\n{head}\n---\nGo.\n")).unwrap();
+    }
+    let registry = Registry::read(&Folders::trusted(folder.path().to_owned(), None));
+    for (kind, name, is_known) in [
+        (Kind::Command, "lost", false),
+        (Kind::Command, "claudes", false),
+        (Kind::Command, "own", true),
+        (Kind::Skill, "lost", false),
+        (Kind::Skill, "own", true),
+    ] {
+        let entity = registry.get(kind, name).unwrap();
+        assert_eq!(
+            (entity.tools.may_read(), entity.tools.unclear),
+            (is_known, !is_known),
+            "{name}"
+        );
+        let is_told =
+            registry.findings.iter().any(|it| Some(&it.path) == entity.origin.path.as_ref());
+        assert_eq!(is_told, !is_known, "{name}");
+    }
+}
+
 /// What runs as an agent has its restrictions, and a file does not loosen those in the settings.
 #[test]
 fn restrictions_of_an_agent_hold_wherever_it_is_used() {
@@ -359,7 +537,11 @@ fn allowed_tools_of_commands_and_skills_do_not_restrict() {
         (".claude/commands/a.md", git, everything),
         (".claude/commands/b.md", "allowed-tools: Bash(git", everything),
         (".claude/commands/c.md", "allowed-tools:", everything),
-        (".claude/commands/d.md", "allowed-tools: Read\ndisallowed-tools: Bash", (true, true, false)),
+        (
+            ".claude/commands/d.md",
+            "allowed-tools: Read\ndisallowed-tools: Bash",
+            (true, true, false),
+        ),
         (".claude/commands/e.md", "allowed-tools: Edit\ntools: Read", (true, false, false)),
         (".claude/skills/f/SKILL.md", git, everything),
         (".opencode/skill/g/SKILL.md", git, everything),

@@ -163,6 +163,11 @@ fn script(program: Program, work: &Path, agents: &[&Agent]) -> Script {
     script
 }
 
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+}
+
 fn only_do_what_they_may(program: Program, names: Option<&[&str]>) {
     let is_meant = |agent: &&Agent| names.is_none_or(|names| names.contains(&agent.0));
     let agents: Vec<&Agent> = AGENTS.iter().filter(is_meant).collect();
@@ -182,10 +187,7 @@ fn only_do_what_they_may(program: Program, names: Option<&[&str]>) {
     let file = file.display().to_string();
     let ended = stand.run(&["run", &file, "Go", "--backend", program.name(), "--no-trust"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let made: Vec<String> = fs::read_dir(&work)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-        .collect();
+    let made = names_in(&work);
     let requests = stand.server.requests();
     for Agent(name, _, head, may) in agents {
         let begins = format!("{name}-");
@@ -229,4 +231,31 @@ fn readers_only_read_on_copilot() {
 fn readers_only_read_on_claude(version: &'static str) {
     let names = ["taken", "planner2", "starred", "patterned", "editors", "permitted", "free"];
     only_do_what_they_may(Claude(version), Some(&names));
+}
+
+/// OpenCode runs a turn without an agent as `build`.
+#[test]
+fn settings_of_opencode_restrict_turns_without_an_agent() {
+    let stand = Stand::of(&[OpenCode], Script::new());
+    let work = stand.env.work();
+    let settings = json!({
+        "permission": { "edit": "deny" },
+        "agent": { "build": { "permission": { "bash": "deny" } } },
+    });
+    fs::write(work.join(SETTINGS), settings.to_string()).unwrap();
+    fs::write(work.join("notes.txt"), "It is noted.\n").unwrap();
+    let notes = work.join("notes.txt").display().to_string();
+    let turn = Turn::default()
+        .user("Try it.")
+        .reply(at_once(&[OpenCode.tries(&work, "try"), OpenCode.reads(&notes)]))
+        .reply(Reply::say("Tried."));
+    stand.server.replace(Script::new().with(turn));
+    let ended = stand.run(&["-p", "Try it.", "--backend", "opencode", "--trust"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let made: Vec<String> =
+        names_in(&work).into_iter().filter(|it| it.starts_with("try-")).collect();
+    assert_eq!(made, [""; 0], "{ended:?}");
+    let requests = stand.server.requests();
+    let has_read = requests.iter().any(|it| it.body.to_string().contains("It is noted."));
+    assert!(has_read, "{ended:?}");
 }
