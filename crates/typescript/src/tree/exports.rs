@@ -63,7 +63,9 @@ impl Reader {
         } else if let Statement::ExportFromDeclaration(export) = statement {
             let mut wanted = Vec::new();
             for one in &export.specifiers {
-                self.exports.names.insert(one.exported.name().to_string());
+                if export.export_kind.is_value() && one.export_kind.is_value() {
+                    self.exports.names.insert(one.exported.name().to_string());
+                }
                 wanted.push(Wanted {
                     name: one.local.name().to_string(),
                     span: one.local.span(),
@@ -78,13 +80,16 @@ impl Reader {
             }
             self.request(&export.source, Vec::new());
         } else if let Statement::ExportNamedDeclaration(export) = statement {
-            let names = export.specifiers.iter().map(|one| one.exported.name().to_string());
-            self.exports.names.extend(names);
+            let is_value = export.export_kind.is_value();
+            let values =
+                export.specifiers.iter().filter(|one| is_value && one.export_kind.is_value());
+            self.exports.names.extend(values.map(|one| one.exported.name().to_string()));
         } else if let Statement::ExportDefaultDeclaration(_) = statement {
             self.exports.names.insert("default".to_owned());
         } else if let Statement::ExportDeclaration(export) = statement {
-            let names = export.declaration.bound_names();
-            self.exports.names.extend(names);
+            if !export.declaration.is_type() && !export.declaration.declare() {
+                self.exports.names.extend(export.declaration.bound_names());
+            }
         }
     }
 

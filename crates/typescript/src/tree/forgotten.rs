@@ -74,8 +74,10 @@ fn imported(statement: &Statement<'_>) -> Option<Import> {
     if let Statement::ImportDeclaration(import) = statement {
         let from = import.source.value.as_str();
         let module = sdk::imported_as(from)?;
-        let mut found = import.specifiers.iter().flatten();
-        let what = found.find_map(|one| imported_name(module, one))?;
+        let what = match &import.specifiers {
+            Some(names) => names.iter().find_map(|one| imported_name(module, one))?,
+            None => "values".to_owned(),
+        };
         let is_value = import.import_kind.is_value();
         return is_value.then(|| Import { what, from: from.to_owned(), span: import.span });
     }
@@ -113,10 +115,13 @@ struct Dynamic(Option<Import>);
 
 impl<'a> Visit<'a> for Dynamic {
     fn visit_import_expression(&mut self, import: &ast::ImportExpression<'a>) {
-        if let Expression::StringLiteral(source) = import.source.get_inner_expression()
-            && sdk::imported_as(source.value.as_str()).is_some()
-        {
-            let (what, from) = ("everything".to_owned(), source.value.to_string());
+        let source = match import.source.get_inner_expression() {
+            Expression::StringLiteral(source) => Some(source.value),
+            Expression::TemplateLiteral(source) => source.single_quasi(),
+            _ => None,
+        };
+        if let Some(source) = source.filter(|source| sdk::imported_as(source.as_str()).is_some()) {
+            let (what, from) = ("everything".to_owned(), source.to_string());
             self.0.get_or_insert(Import { what, from, span: import.span });
         }
         walk::walk_import_expression(self, import);

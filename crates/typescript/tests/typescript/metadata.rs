@@ -113,3 +113,25 @@ fn a_file_that_is_no_typescript_says_only_that() {
     assert_eq!(found, Metadata::default());
     assert_eq!(faults, [("ATM701".to_owned(), 1, 21)]);
 }
+
+/// Types are gone when the file runs, so they are not a workflow.
+#[test]
+fn exported_types_beside_an_import_of_the_sdk_are_not_a_workflow() {
+    let import = "import { graph } from \"atomic/workflows\";";
+    let mut accepted = vec![];
+    for text in [
+        format!("{import}\nexport type graphConfig = string;"),
+        format!("{import}\nexport interface graphConfig {{}}"),
+        format!("{import}\nexport declare const graphConfig: string;"),
+        format!("{import}\ntype graphConfig = string; export type {{ graphConfig }};"),
+        format!("{import}\ntype graphConfig = string; export {{ type graphConfig }};"),
+        "import \"atomic/workflows\";".to_owned(),
+        "const a = await import(`atomic/workflows`);".to_owned(),
+    ] {
+        let (_, faults) = read(&text);
+        if !faults.iter().any(|(code, ..)| code == "ATM722") {
+            accepted.push(text);
+        }
+    }
+    assert!(accepted.is_empty(), "{}", accepted.join("\n\n"));
+}
