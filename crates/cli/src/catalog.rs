@@ -14,7 +14,7 @@ use atomic_workflow::Workflow;
 use atomic_workflow::descriptor::{self, Fault, Library as _};
 
 use crate::failure::Failure;
-use crate::gate::Gate;
+use crate::gate::{Gate, UNTRUSTED};
 use crate::load::{Loaded, faulty, judge, judge_ready};
 use crate::shelf::{Shelf, built_in, is_code, is_workflow, text_of, unreadable};
 use crate::trust::{Asking, ProjectTrust};
@@ -224,6 +224,19 @@ impl Catalog {
             Err(faults) => return Ok(faulty(&faults)),
         };
         Ok(judge(descriptor::read(&document, &self.shelf), self.known()))
+    }
+
+    /// Returns the errors and warnings of a workflow file that are known without running code; the gate
+    /// must be set to [`crate::gate::UntrustedCode::NeverRun`].
+    pub(crate) fn problems_in(&self, path: &Path) -> (Vec<String>, Vec<String>) {
+        match self.read(path) {
+            Ok(Loaded { mut errors, warnings, .. }) => {
+                // Another workflow in it may be code.
+                errors.retain(|text| !text.contains(UNTRUSTED));
+                (errors, warnings)
+            }
+            Err(failure) => (vec![failure.to_string()], vec![]),
+        }
     }
 
     fn not_found(&self, text: &str) -> String {

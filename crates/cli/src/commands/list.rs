@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::args::{ListArgs, Sort};
 use crate::catalog::Catalog;
 use crate::failure::Failure;
+use crate::gate::UntrustedCode;
 use crate::paint;
 
 /// Columns in which a name and what it is for can be read.
@@ -20,7 +21,8 @@ const NARROW: usize = 60;
 const WIDEST_NAME: usize = 30;
 
 pub(crate) fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
-    let catalog = Catalog::here(Values::default())?;
+    let mut catalog = Catalog::here(Values::default())?;
+    catalog.shelf.gate.untrusted = UntrustedCode::NeverRun;
     let names = catalog.names();
     let mut wanted: Vec<&Named> = names
         .all()
@@ -58,14 +60,22 @@ fn table(catalog: &Catalog, names: &Names, wanted: &[&Named]) -> Vec<String> {
             group = Some(sort);
         }
         let origin = paint::label(&short_origin(catalog, named));
-        let origin = style(format!("({origin})")).dim();
+        let mark = if is_broken(catalog, named) {
+            format!(
+                "  {}",
+                style(format!("[broken: atomic check {}]", paint::label(&named.name))).red()
+            )
+        } else {
+            String::new()
+        };
+        let origin = format!("{}{mark}", style(format!("({origin})")).dim());
         let line = format!(
             "  {}  {}  {origin}",
             pad_str(&label(named), width, Alignment::Left, None),
             paint::printable(&paint::one_line(&named.description)),
         );
         lines.push(match columns {
-            Some(columns) => shortened(&line, &origin.to_string(), columns),
+            Some(columns) => shortened(&line, &origin, columns),
             None => line,
         });
     }
@@ -102,6 +112,15 @@ fn short_origin(catalog: &Catalog, named: &Named) -> String {
     }
 }
 
+/// Whether a workflow cannot be run, as far as that is known without running its code.
+fn is_broken(catalog: &Catalog, named: &Named) -> bool {
+    let Some(path) = catalog.shelf.file(&named.name).filter(|_| named.class == Class::Workflow)
+    else {
+        return false;
+    };
+    !catalog.problems_in(path).0.is_empty()
+}
+
 fn as_json(catalog: &Catalog, named: &Named) -> Value {
     let mut value = json!({
         "kind": match named.class {
@@ -121,6 +140,7 @@ fn as_json(catalog: &Catalog, named: &Named) -> Value {
             let path = catalog.shelf.file(&named.name);
             if let Some(path) = path {
                 let is_project = path.starts_with(&catalog.project);
+                value["broken"] = is_broken(catalog, named).into();
                 value["scope"] = if is_project { "project" } else { "user" }.into();
             }
             path.map(ToOwned::to_owned)

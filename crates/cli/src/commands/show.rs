@@ -10,10 +10,12 @@ use crate::access::Access;
 use crate::args::ShowArgs;
 use crate::catalog::Catalog;
 use crate::failure::Failure;
+use crate::gate::UntrustedCode;
 use crate::paint;
 
 pub(crate) fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
-    let catalog = Catalog::here(Values::default())?;
+    let mut catalog = Catalog::here(Values::default())?;
+    catalog.shelf.gate.untrusted = UntrustedCode::NeverRun;
     let names = catalog.names();
     let named = names.get(&args.name).map_err(|unknown| Failure::Usage(unknown.to_string()))?;
     match named.class {
@@ -31,7 +33,13 @@ pub(crate) fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
 fn workflow(catalog: &Catalog, names: &Names, named: &Named) {
     head(names, named);
     match catalog.shelf.file(&named.name) {
-        Some(path) => field("from", &catalog.shown(path)),
+        Some(path) => {
+            field("from", &catalog.shown(path));
+            if !catalog.problems_in(path).0.is_empty() {
+                let name = paint::label(&named.name);
+                field("broken", &format!("cannot be run; see: atomic check {name}"));
+            }
+        }
         None => field("from", "built-in"),
     }
     for (path, _) in catalog.shelf.replaced.iter().filter(|(_, name)| *name == named.name) {

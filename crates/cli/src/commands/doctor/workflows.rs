@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use super::{Known, Remark, Severity, counted};
 use crate::catalog::Catalog;
-use crate::gate::UNTRUSTED;
 use crate::shelf;
 
 /// A file in a folder for workflows.
@@ -40,14 +39,7 @@ fn judged(path: PathBuf, catalog: &Catalog) -> WorkflowFile {
     let (mut errors, mut warnings) = (vec![], vec![]);
     if is_workflow {
         // Nothing is run: of code only what can be read is looked at.
-        match catalog.read(&path) {
-            Ok(loaded) => {
-                // Another workflow in it may be code.
-                (errors, warnings) = (loaded.errors, loaded.warnings);
-                errors.retain(|text| !text.contains(UNTRUSTED));
-            }
-            Err(failure) => errors.push(failure.to_string()),
-        }
+        (errors, warnings) = catalog.problems_in(&path);
     }
     WorkflowFile { path, errors, warnings, is_workflow }
 }
