@@ -38,7 +38,12 @@ export function describe(exports: Thing, config?: unknown): Thing | Promise<Thin
   if (exports.graphConfig !== undefined && made !== undefined) {
     throw misuse("the file has both a graphConfig and a default export; keep one of the two", "ATM718");
   }
-  if (made === undefined) return document(exports, exports.graphConfig);
+  if (made === undefined) {
+    const doc = document(exports, exports.graphConfig);
+    // The loader refuses a chat that exports an empty workflow, except in a session that began as one.
+    if (exports.graphConfig == null) doc.$chat = ["graphConfig", "default"].find((key) => key in exports) ?? "";
+    return doc;
+  }
   if (typeof made !== "function") return finished(exports, made);
   const result = made(config ?? exports.defaultConfig ?? {});
   return isPromise(result) ? result.then((value) => finished(exports, value)) : finished(exports, result);

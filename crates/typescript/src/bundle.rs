@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 use crate::fault::{Fault, Page};
 use crate::resolve::{Disk, Files, Look, Target, normalize, resolve};
 use crate::tree::exports::Wanted;
+use crate::tree::forgotten::{Follow, ValueImport, is_value};
 use crate::tree::transpile::{Module, transpile};
 use crate::tree::{deep, metadata};
 use crate::{sdk, text};
@@ -57,7 +58,7 @@ impl Bundle {
             let message = format!("it is outside of {}", root.display());
             return Err(vec![Fault::about("ATM705", entry, message)]);
         }
-        Self::gather(path, &disk)
+        Self::gather(path, &disk, true)
     }
 
     /// The bundle of files that somebody has kept. Nothing is read from the disk.
@@ -65,16 +66,21 @@ impl Bundle {
     /// # Errors
     /// Everything that is wrong with any of the files.
     pub fn from_files(entry: &Path, files: &BTreeMap<PathBuf, String>) -> Result<Self, Vec<Fault>> {
-        Self::gather(entry.to_owned(), files)
+        Self::gather(entry.to_owned(), files, false)
     }
 
-    fn gather(entry: PathBuf, files: &(impl Files + Sync)) -> Result<Self, Vec<Fault>> {
+    /// `is_new` is `false` for the files of a session, which goes on as what it began as.
+    fn gather(
+        entry: PathBuf,
+        files: &(impl Files + Sync),
+        is_new: bool,
+    ) -> Result<Self, Vec<Fault>> {
         let file = entry.clone();
         deep::run(&file, || {
             let mut gathering = Gathering::default();
             gathering.gather(&entry, files);
             gathering.check_names();
-            gathering.finish(entry)
+            gathering.finish(entry, is_new.then_some(files))
         })?
     }
 
@@ -279,7 +285,8 @@ impl Gathering {
         while let Some(target) = open.pop() {
             let path = match target {
                 Target::Sdk(module) => {
-                    names.extend(sdk::exports(module)?.iter().cloned());
+                    let passed = sdk::exports(module)?.iter().filter(|name| *name != "default");
+                    names.extend(passed.cloned());
                     continue;
                 }
                 Target::File(path) => path,
@@ -289,10 +296,16 @@ impl Gathering {
             }
             let source = self.sources.get(&path)?;
             let Some(module) = &source.module else {
-                names.insert("default".to_owned());
+                // JSON has a default export only.
+                if seen.len() == 1 {
+                    names.insert("default".to_owned());
+                }
                 continue;
             };
-            names.extend(module.exports.names.iter().cloned());
+            // `export *` passes on everything but the default export.
+            let is_star = seen.len() > 1;
+            let own = module.exports.names.iter().filter(|name| !is_star || *name != "default");
+            names.extend(own.cloned());
             for star in &module.exports.stars {
                 open.push(self.links.get(&path)?.get(star)?.clone());
             }
@@ -300,17 +313,48 @@ impl Gathering {
         Some(Cow::Owned(names))
     }
 
-    fn finish(mut self, entry: PathBuf) -> Result<Bundle, Vec<Fault>> {
+    fn finish(mut self, entry: PathBuf, new: Option<&impl Files>) -> Result<Bundle, Vec<Fault>> {
         self.faults.sort_by(|a, b| a.at.cmp(&b.at));
         let is_broken = self.faults.iter().any(|fault| !fault.is_warning);
         if is_broken {
             return Err(self.faults);
         }
+        let text = self.sources.get(&entry).map_or("", |source| source.text.as_str());
+        let page = Page { file: &entry, text };
+        let exports = self.exports(&Target::File(entry.clone())).unwrap_or_default().into_owned();
+        let look = new.map(|files| move |import: &ValueImport| follow(page, import, files));
+        let follow = look.as_ref().map(|look| look as &Follow<'_>);
+        let metadata = metadata::read(page, metadata::Outside { exports, follow });
         let Self { sources, links, faults: warnings, .. } = self;
-        let text = sources.get(&entry).map_or("", |source| source.text.as_str());
-        let metadata = metadata::read(Page { file: &entry, text });
         Ok(Bundle(Arc::new(Contents { entry, sources, links, warnings, metadata })))
     }
+}
+
+/// Finds out whether an imported file uses the SDK, also when nothing of it is used: the engine is
+/// not given such an import, but its author has written it.
+fn follow(
+    page: Page<'_>,
+    import: &ValueImport,
+    files: &impl Files,
+) -> Result<Option<String>, Vec<Fault>> {
+    let target = resolve(files, page.file, &import.from).map_err(|wrong| {
+        vec![page.fault(wrong.code, import.span, wrong.message).with_help(wrong.help)]
+    })?;
+    let Target::File(path) = &target else { return Ok(None) };
+    let mut gathering = Gathering::default();
+    gathering.gather(path, files);
+    gathering.faults.retain(|fault| !fault.is_warning);
+    if !gathering.faults.is_empty() {
+        return Err(gathering.faults);
+    }
+    let exports = gathering.exports(&target);
+    let uses = import.names.iter().any(|name| is_value(name, exports.as_deref()));
+    if !uses && !import.names.is_empty() {
+        return Ok(None);
+    }
+    let mut links = gathering.links.values().flatten();
+    let used = links.find(|(_, target)| matches!(target, Target::Sdk(_)));
+    Ok(used.map(|(specifier, _)| specifier.clone()))
 }
 
 fn missing_message(wanted: &Wanted, specifier: &str) -> String {

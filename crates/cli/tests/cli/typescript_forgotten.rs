@@ -83,7 +83,7 @@ fn what_is_told_of_a_file_is_what_has_become_of_it() {
 }
 
 /// Files that use the SDK and export no workflow: the text, the line of the import, what is said.
-const FORGOTTEN: [(&str, u32, &str); 9] = [
+const FORGOTTEN: [(&str, u32, &str); 18] = [
     (
         "import { agentNode } from \"atomic/workflows\";\nexport const graphconfig = { nodes: [agentNode({ id: \"a\" })] };",
         1,
@@ -116,17 +116,107 @@ const FORGOTTEN: [(&str, u32, &str); 9] = [
         "imports `shell`",
     ),
     ("export const late = () => import(\"atomic/workflows\");", 1, "add `export const graphConfig"),
-    ("export { graph } from \"atomic/workflows\";", 1, "imports values"),
+    ("export { graph } from \"atomic/workflows\";", 1, "imports `graph`"),
+    ("export * from \"atomic/workflows\";", 1, "imports everything"),
+    // Through a file of the project, used or not.
+    (
+        "import { helper } from \"./lib/helper.ts\";\nexport const x = helper;",
+        1,
+        "imports \"./lib/helper.ts\", which uses \"atomic/workflows\"",
+    ),
+    ("import { helper } from \"./lib/again.ts\";", 1, "which uses \"atomic/workflows\""),
+    (
+        "export const name = \"f12\";\nexport * from \"./lib/helper.ts\";",
+        2,
+        "which uses \"atomic/workflows\"",
+    ),
+    // The default export of another file is not passed on by a star.
+    (
+        "import { graph } from \"atomic/workflows\";\nexport * from \"./lib/default.ts\";",
+        1,
+        "imports `graph`",
+    ),
+    ("export const graphConfig = undefined;", 1, "`graphConfig` is empty"),
+    (
+        "const none = () => null;\nexport const graphConfig = none();",
+        2,
+        "`graphConfig` is empty when the file is run",
+    ),
+    // Neither of two exports of the same name is passed on.
+    (
+        "export * from \"./lib/graph.ts\";\nexport * from \"./lib/second.ts\";",
+        1,
+        "`graphConfig` is empty when the file is run",
+    ),
+    ("export default undefined;", 1, "the default export is empty when the file is run"),
 ];
 
 /// Files that run as a chat.
-const CHATS: [&str; 5] = [
+const CHATS: [&str; 7] = [
     "export const name = \"c0\";",
     "import type { GraphConfig } from \"atomic/types\";\nexport const name = \"c1\";\nexport const config: GraphConfig | null = null;",
     "import { type GraphConfig } from \"atomic/workflows\";\nexport const name = \"c2\";\nexport type Mine = GraphConfig;",
     "import { GraphConfig } from \"atomic/types\";\nexport const name = \"c3\";\nexport const mine: GraphConfig | null = null;",
-    "import { helper } from \"./lib/helper.ts\";\nexport const name = \"c4\";\nexport const x = helper;",
+    "import { plain } from \"./lib/plain.ts\";\nexport const name = \"c4\";\nexport const x = plain;",
+    "import { Shape } from \"./lib/helper.ts\";\nexport const name = \"c5\";\nexport const x: Shape = 1;",
+    // A graph that another file exports.
+    "import { graph } from \"atomic/workflows\";\nexport * from \"./lib/graph.ts\";\nexport const unused = typeof graph;",
 ];
+
+/// Files that they import.
+const LIBRARY: [(&str, &str); 6] = [
+    (
+        "helper",
+        "import { graph } from \"atomic/workflows\";\nexport type Shape = number;\nexport const helper = typeof graph;",
+    ),
+    ("again", "export { helper } from \"./helper.ts\";"),
+    ("second", "export const graphConfig = {};"),
+    ("plain", "export const plain = 1;"),
+    ("default", "export default () => ({});"),
+    (
+        "graph",
+        "export const graphConfig = { startNode: \"a\", nodes: [{ id: \"a\", type: \"tool\", command: \"true\" }] };",
+    ),
+];
+
+/// An import that leads nowhere hides what the file was meant to be, also when nothing of it is used.
+#[test]
+fn a_chat_whose_import_leads_nowhere_is_refused() {
+    let project = Project::scripted("[[turn]]\ndo = [{ say = \"Answered.\" }]\n");
+    let cases = [
+        ("a", "import { wf } from \"./missing.ts\";", "ATM704"),
+        ("b", "import { graph } from \"atomic/workflow\";", "ATM703"),
+        ("c", "import \"../../../outside.ts\";", "ATM705"),
+        ("d", "import { wf } from \"./lib/broken.ts\";", "ATM701"),
+        ("e", "import type { wf } from \"./missing.ts\";", "e.ts: ok"),
+        ("f", "import { graph } from \"atomic/workflow\";\nexport const graphConfig = {};", "f.ts"),
+    ];
+    project.write(".atomic/workflows/lib/broken.ts", "export const wf = ;");
+    for (name, text, said) in cases {
+        let file = format!(".atomic/workflows/{name}.ts");
+        project.write(&file, text);
+        let checked = atomic(&project, &["check", "--trust", &file]);
+        assert!(checked.stdout.contains(said), "{text}\n{checked:?}");
+        if said.starts_with("ATM") {
+            assert_eq!(checked.code, Some(1), "{checked:?}");
+            let ended = run(&project, name, &["--trust"]);
+            assert!(ended.stderr.contains(said), "{ended:?}");
+        }
+    }
+    assert!(project.sessions().is_empty(), "no chat was started");
+    let listed = atomic(&project, &["list", "workflows"]);
+    for (name, _, said) in cases {
+        let line =
+            listed.stdout.lines().find(|line| line.contains(&format!("workflows/{name}.ts")));
+        let is_marked = line.unwrap().contains("[broken: atomic check");
+        assert_eq!(is_marked, said.starts_with("ATM"), "{name}: {listed:?}");
+    }
+    let listed = atomic(&project, &["list", "workflows", "--json"]);
+    let broken = listed.stdout.matches("\"broken\":true").count();
+    assert_eq!(broken, 4, "{listed:?}");
+    let shown = atomic(&project, &["show", "a"]);
+    assert!(shown.stdout.contains("atomic check a"), "{shown:?}");
+}
 
 #[test]
 fn a_file_that_uses_the_sdk_and_exports_no_workflow_is_refused() {
@@ -140,8 +230,9 @@ fn a_file_that_uses_the_sdk_and_exports_no_workflow_is_refused() {
         args.push(format!(".atomic/workflows/c{number}.ts"));
         project.write(args.last().unwrap(), text);
     }
-    let helper = "import { graph } from \"atomic/workflows\";\nexport const helper = typeof graph;";
-    project.write(".atomic/workflows/lib/helper.ts", helper);
+    for (name, text) in LIBRARY {
+        project.write(&format!(".atomic/workflows/lib/{name}.ts"), text);
+    }
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let checked = atomic(&project, &args);
     assert_eq!(checked.code, Some(1), "{checked:?}");

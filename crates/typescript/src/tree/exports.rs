@@ -86,10 +86,11 @@ impl Reader {
             self.exports.names.extend(values.map(|one| one.exported.name().to_string()));
         } else if let Statement::ExportDefaultDeclaration(_) = statement {
             self.exports.names.insert("default".to_owned());
-        } else if let Statement::ExportDeclaration(export) = statement {
-            if !export.declaration.is_type() && !export.declaration.declare() {
-                self.exports.names.extend(export.declaration.bound_names());
-            }
+        } else if let Statement::ExportDeclaration(export) = statement
+            && !export.declaration.is_type()
+            && !export.declaration.declare()
+        {
+            self.exports.names.extend(export.declaration.bound_names());
         }
     }
 

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 
 use oxc_ast::ast::{self, Expression, Program, Statement};
 use oxc_ast_visit::{Visit, walk};
-use oxc_span::Span;
+use oxc_span::{GetSpan as _, Span};
 
-use super::variables;
+use super::{exported, variables};
 use crate::fault::{Fault, Page};
 use crate::{sdk, text};
 
@@ -19,13 +19,53 @@ const OTHER: [&str; 3] = ["defaultConfig", "createState", "migrateState"];
 /// Names that people give to what should be `graphConfig`.
 const MEANT: [&str; 6] = ["graphConfig", "config", "graph", "workflow", "workflowConfig", "flow"];
 
-/// Returns the fault of a file that uses the SDK and exports no workflow.
+/// Values that a file imports from one module, or passes on from there.
+#[derive(Debug)]
+pub(crate) struct ValueImport {
+    /// The names, of which some may be types; empty for everything that the module exports.
+    pub(crate) names: Vec<String>,
+    pub(crate) from: String,
+    pub(crate) span: Span,
+}
+
+/// Looks at an imported file: the module of the SDK that the file uses, if any, and everything that
+/// is wrong with the import.
+pub(crate) type Follow<'f> = dyn Fn(&ValueImport) -> Result<Option<String>, Vec<Fault>> + 'f;
+
+/// Returns the faults of a file that uses the SDK and exports no workflow. Without `follow` only the
+/// file itself is looked at.
 pub(super) fn workflow(
     page: Page<'_>,
     program: &Program<'_>,
     exports: &BTreeSet<String>,
-) -> Option<Fault> {
-    let Import { what, from, span } = value_of_the_sdk(program)?;
+    follow: Option<&Follow<'_>>,
+) -> Vec<Fault> {
+    let imports = value_imports(program);
+    if let Some((import, what)) = imports.iter().find_map(|one| Some((one, used_of_sdk(one)?))) {
+        let message = format!("the file imports {what} from \"{}\"", import.from);
+        return vec![fault(page, program, exports, (import.span, message))];
+    }
+    let mut faults = vec![];
+    for import in &imports {
+        match follow.map_or(Ok(None), |follow| follow(import)) {
+            Ok(None) => {}
+            Ok(Some(module)) => {
+                let from = &import.from;
+                let message = format!("the file imports \"{from}\", which uses \"{module}\"");
+                return vec![fault(page, program, exports, (import.span, message))];
+            }
+            Err(wrong) => faults.extend(wrong),
+        }
+    }
+    faults
+}
+
+fn fault(
+    page: Page<'_>,
+    program: &Program<'_>,
+    exports: &BTreeSet<String>,
+    (span, message): (Span, String),
+) -> Fault {
     let near = exports.iter().find(|name| {
         let is_other = OTHER.contains(&name.as_str()) || super::metadata::is_key(name);
         !is_other && is_near(name)
@@ -45,9 +85,18 @@ pub(super) fn workflow(
             (String::new(), help.to_owned())
         }
     };
-    let message =
-        format!("the file imports {what} from \"{from}\", but exports no workflow{asked}");
-    Some(page.fault("ATM722", span, message).with_help(help))
+    let message = format!("{message}, but exports no workflow{asked}");
+    page.fault("ATM722", span, message).with_help(help)
+}
+
+/// Returns the fault of a file whose `graphConfig` is `null` or `undefined`.
+pub(super) fn empty(page: Page<'_>, program: &Program<'_>) -> Option<Fault> {
+    let value = exported(program, "graphConfig")?.get_inner_expression();
+    let is_empty = value.is_null_or_undefined();
+    let message = "`graphConfig` is empty, so the file exports no workflow";
+    let help = "export a graph: `export const graphConfig = { startNode, nodes, edges }`; for a \
+                chat remove the export";
+    is_empty.then(|| page.fault("ATM722", value.span(), message).with_help(help))
 }
 
 fn is_near(name: &str) -> bool {
@@ -56,73 +105,98 @@ fn is_near(name: &str) -> bool {
         || text::nearest(&plain, ["graphConfig"]).is_some()
 }
 
-/// An import of the SDK.
-struct Import {
-    what: String,
-    from: String,
-    span: Span,
-}
-
-/// The first value that a file imports from the SDK, or passes on from there.
-fn value_of_the_sdk(program: &Program<'_>) -> Option<Import> {
-    let mut dynamic = Dynamic(None);
+/// The values that a file imports, or passes on, in the order of the text; those of `import()` last.
+fn value_imports(program: &Program<'_>) -> Vec<ValueImport> {
+    let mut dynamic = Dynamic(vec![]);
     dynamic.visit_program(program);
-    program.body.iter().find_map(imported).or(dynamic.0)
+    let mut imports: Vec<_> = program.body.iter().filter_map(value_import).collect();
+    imports.append(&mut dynamic.0);
+    imports
 }
 
-fn imported(statement: &Statement<'_>) -> Option<Import> {
-    if let Statement::ImportDeclaration(import) = statement {
-        let from = import.source.value.as_str();
-        let module = sdk::imported_as(from)?;
-        let what = match &import.specifiers {
-            Some(names) => names.iter().find_map(|one| imported_name(module, one))?,
-            None => "values".to_owned(),
+fn value_import(statement: &Statement<'_>) -> Option<ValueImport> {
+    let (source, span, names) = if let Statement::ImportDeclaration(import) = statement {
+        if !import.import_kind.is_value() {
+            return None;
+        }
+        // `import "module"` has no list of names.
+        let names = match &import.specifiers {
+            Some(specifiers) => imported_names(specifiers)?,
+            None => vec![],
         };
-        let is_value = import.import_kind.is_value();
-        return is_value.then(|| Import { what, from: from.to_owned(), span: import.span });
-    }
-    let (source, span, is_value) = if let Statement::ExportFromDeclaration(export) = statement {
-        (&export.source, export.span, export.export_kind.is_value())
+        (&import.source, import.span, names)
+    } else if let Statement::ExportFromDeclaration(export) = statement {
+        let values = export.specifiers.iter().filter(|one| one.export_kind.is_value());
+        let names: Vec<String> = values.map(|one| one.local.name().to_string()).collect();
+        if !export.export_kind.is_value() || names.is_empty() {
+            return None;
+        }
+        (&export.source, export.span, names)
     } else if let Statement::ExportAllDeclaration(export) = statement {
-        (&export.source, export.span, export.export_kind.is_value())
+        if !export.export_kind.is_value() {
+            return None;
+        }
+        (&export.source, export.span, vec![])
     } else {
         return None;
     };
-    let from = source.value.as_str();
-    sdk::imported_as(from).filter(|_| is_value)?;
-    Some(Import { what: "values".to_owned(), from: from.to_owned(), span })
+    Some(ValueImport { names, from: source.value.to_string(), span })
 }
 
-/// The value that is imported, for a sentence. Types can be imported without saying so; their
-/// names begin with a capital.
-fn imported_name(module: &str, one: &ast::ImportDeclarationSpecifier<'_>) -> Option<String> {
-    match one {
-        ast::ImportDeclarationSpecifier::ImportSpecifier(named) => {
-            let name = named.imported.name();
-            let is_known = sdk::exports(module).is_some_and(|known| known.contains(name.as_str()));
-            let is_value = is_known || !name.starts_with(|c: char| c.is_uppercase());
-            (named.import_kind.is_value() && is_value).then(|| format!("`{name}`"))
-        }
-        ast::ImportDeclarationSpecifier::ImportDefaultSpecifier(_)
-        | ast::ImportDeclarationSpecifier::ImportNamespaceSpecifier(_) => {
-            Some("everything".to_owned())
+/// The names that may be values; `None` when all are marked as types.
+fn imported_names(specifiers: &[ast::ImportDeclarationSpecifier<'_>]) -> Option<Vec<String>> {
+    let mut names = vec![];
+    for one in specifiers {
+        match one {
+            ast::ImportDeclarationSpecifier::ImportSpecifier(named) => {
+                if named.import_kind.is_value() {
+                    names.push(named.imported.name().to_string());
+                }
+            }
+            ast::ImportDeclarationSpecifier::ImportDefaultSpecifier(_) => {
+                names.push("default".to_owned());
+            }
+            ast::ImportDeclarationSpecifier::ImportNamespaceSpecifier(_) => return Some(vec![]),
         }
     }
+    (!names.is_empty()).then_some(names)
 }
 
-/// Finds the first `import("atomic/…")`.
-struct Dynamic(Option<Import>);
+/// The values of the SDK that are imported, for a sentence.
+fn used_of_sdk(import: &ValueImport) -> Option<String> {
+    let module = sdk::imported_as(&import.from)?;
+    if import.names.is_empty() {
+        return Some("everything".to_owned());
+    }
+    let known = sdk::exports(module);
+    let mut names = import.names.iter();
+    let value = names.find(|name| is_value(name, known))?;
+    Some(format!("`{value}`"))
+}
+
+/// Whether an imported name is a value. Types can be imported without saying so; their names begin
+/// with a capital.
+pub(crate) fn is_value(name: &str, exports: Option<&BTreeSet<String>>) -> bool {
+    let is_known = exports.is_some_and(|exports| exports.contains(name));
+    is_known || !name.starts_with(|c: char| c.is_uppercase())
+}
+
+/// Collects every `import("…")`.
+struct Dynamic(Vec<ValueImport>);
 
 impl<'a> Visit<'a> for Dynamic {
     fn visit_import_expression(&mut self, import: &ast::ImportExpression<'a>) {
-        let source = match import.source.get_inner_expression() {
-            Expression::StringLiteral(source) => Some(source.value),
-            Expression::TemplateLiteral(source) => source.single_quasi(),
-            _ => None,
+        let source = import.source.get_inner_expression();
+        let source = if let Expression::StringLiteral(source) = source {
+            Some(source.value)
+        } else if let Expression::TemplateLiteral(source) = source {
+            source.single_quasi()
+        } else {
+            None
         };
-        if let Some(source) = source.filter(|source| sdk::imported_as(source.as_str()).is_some()) {
-            let (what, from) = ("everything".to_owned(), source.to_string());
-            self.0.get_or_insert(Import { what, from, span: import.span });
+        if let Some(source) = source {
+            let from = source.to_string();
+            self.0.push(ValueImport { names: vec![], from, span: import.span });
         }
         walk::walk_import_expression(self, import);
     }

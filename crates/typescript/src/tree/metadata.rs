@@ -8,6 +8,7 @@ use oxc_ast::ast::{self, Expression, ObjectPropertyKind, Program, Statement};
 use oxc_span::{GetSpan as _, Span};
 use serde_json::Value;
 
+use super::forgotten::Follow;
 use super::named::{self, Named};
 use super::{constant, deep, exported, forgotten, literal, parse};
 use crate::fault::{Fault, Page, Place};
@@ -70,25 +71,34 @@ pub struct NamedCall {
     pub at: Place,
 }
 
+/// The part of a file's meaning that other files decide.
+#[derive(Default)]
+pub(crate) struct Outside<'o> {
+    /// Names that `export * from` adds to the file's own.
+    pub(crate) exports: BTreeSet<String>,
+    /// Looks at imported files; `None` where no other file is looked at.
+    pub(crate) follow: Option<&'o Follow<'o>>,
+}
+
 /// Reads what a file says about itself. Nothing of it is run, and no other file is looked at.
 ///
 /// What is wrong is in the second part, and never keeps the rest from being read; only a file
 /// that is not TypeScript at all says nothing.
 #[must_use]
 pub fn metadata(file: &Path, text: &str) -> (Metadata, Vec<Fault>) {
-    match deep::run(file, || read(Page { file, text })) {
+    match deep::run(file, || read(Page { file, text }, Outside::default())) {
         Ok(read) => read,
         Err(faults) => (Metadata::default(), faults),
     }
 }
 
 /// The same. It recurses: see [`deep::run`].
-pub(crate) fn read(page: Page<'_>) -> (Metadata, Vec<Fault>) {
+pub(crate) fn read(page: Page<'_>, outside: Outside<'_>) -> (Metadata, Vec<Fault>) {
     let allocator = Allocator::default();
     match deep::check(page).and_then(|()| parse(&allocator, page)) {
         Ok(program) => {
             let mut reader = Reader::new(page, &program);
-            reader.read();
+            reader.read(outside);
             (reader.metadata, reader.faults)
         }
         Err(faults) => (Metadata::default(), faults),
@@ -145,13 +155,17 @@ impl<'p, 'a> Reader<'p, 'a> {
         Self { page, program, metadata: Metadata::default(), faults: Vec::new() }
     }
 
-    fn read(&mut self) {
+    fn read(&mut self, outside: Outside<'_>) {
         self.metadata.exports = export_names(self.program);
+        self.metadata.exports.extend(outside.exports);
         let script = find_script(self.program);
         self.metadata.form = self.find_form(script.is_some());
         if self.metadata.form == Form::Chat {
             let exports = &self.metadata.exports;
-            self.faults.extend(forgotten::workflow(self.page, self.program, exports));
+            let found = forgotten::workflow(self.page, self.program, exports, outside.follow);
+            self.faults.extend(found);
+        } else if self.metadata.form == Form::Graph {
+            self.faults.extend(forgotten::empty(self.page, self.program));
         }
         for key in Metadata::KEYS {
             if let Some(value) = exported(self.program, key) {

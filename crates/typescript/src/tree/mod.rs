@@ -3,7 +3,7 @@
 pub(crate) mod calls;
 pub(crate) mod deep;
 pub(crate) mod exports;
-mod forgotten;
+pub(crate) mod forgotten;
 mod literal;
 pub(crate) mod metadata;
 mod named;

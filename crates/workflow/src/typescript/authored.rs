@@ -140,6 +140,12 @@ impl Authored {
             .load(&about.default_config.clone().unwrap_or(Value::Null))
             .map_err(|trouble| vec![fault(placed(trouble, &bundle, about.form))])?;
         let mut described = loaded.descriptor;
+        let chat = described.as_object_mut().and_then(|fields| fields.remove("$chat"));
+        if let Some(export) = chat.as_ref().and_then(Value::as_str).filter(|_| run_at.is_none())
+            && (!export.is_empty() || about.form != Form::Chat)
+        {
+            return Err(vec![without_value(export, &bundle)]);
+        }
         // A session has begun with what it says: nothing is chosen by it any more.
         let unread = unread(&described, &about, &bundle);
         if run_at.is_none() && !unread.is_empty() {
@@ -277,16 +283,29 @@ fn unread(described: &Value, about: &Metadata, bundle: &Bundle) -> Vec<Fault> {
         );
         let help = "write the value itself into this file: a default export that is an object, \
                     or `export const`";
-        let anchor = Anchor::Export(key.to_owned());
-        let text = bundle.text(entry).unwrap_or_default();
-        let found = locate(entry, text, &anchor, &[]);
-        let mut told = Fault::of_file(&shown(entry), "ATM710", message, help);
-        if let Some(found) = found {
-            (told.line, told.column) = (found.line, found.column);
-        }
-        told
+        at_export(key, bundle, Fault::of_file(&shown(entry), "ATM710", message, help))
     };
     Metadata::KEYS.into_iter().filter(said).map(fault_of).collect()
+}
+
+/// A workflow that is exported and has no value when the file is run, which must not become a chat.
+fn without_value(export: &str, bundle: &Bundle) -> Fault {
+    let name = if export == "default" { "the default export" } else { "`graphConfig`" };
+    let message = format!("{name} is empty when the file is run, so the file exports no workflow");
+    let help = "export a graph: `export const graphConfig = { startNode, nodes, edges }`; for a \
+                chat remove the export";
+    let fault = Fault::of_file(&shown(bundle.entry()), FORGOTTEN, message, help);
+    at_export(export, bundle, fault)
+}
+
+/// Moves a fault to where something is exported.
+fn at_export(export: &str, bundle: &Bundle, fault: Fault) -> Fault {
+    let entry = bundle.entry();
+    let text = bundle.text(entry).unwrap_or_default();
+    match locate(entry, text, &Anchor::Export(export.to_owned()), &[]) {
+        Some(found) => Fault { line: found.line, column: found.column, ..fault },
+        None => fault,
+    }
 }
 
 /// What went wrong while a file was loaded. What no line of it has thrown is told where the
