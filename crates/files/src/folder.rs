@@ -88,6 +88,16 @@ impl Folder {
         one_link(&found)
     }
 
+    /// Refuses an entry that is there and has more than `limit` bytes.
+    pub fn require_size(&self, name: &OsStr, limit: u64) -> io::Result<()> {
+        match statat(&self.0, single(name)?, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) if u64::try_from(found.st_size).is_ok_and(|size| size <= limit) => Ok(()),
+            Ok(_) => Err(Refusal::TooLarge { limit }.into()),
+            Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Writes a temporary file that takes the place of `name` when it is committed.
     pub fn stage(
         &self,

@@ -55,7 +55,7 @@ pub(crate) fn bounded(file: File, limit: u64) -> io::Result<Vec<u8>> {
     // A read that only finds the end costs as much as one that finds something, for each of
     // thousands of files. A file that claims to be empty, as those of the kernel do, is read until
     // it ends.
-    let most = if size == 0 { limit + 1 } else { size };
+    let most = if size == 0 { limit.saturating_add(1) } else { size };
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
     file.take(most).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {

@@ -9,10 +9,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use atomic_files::{Refusal, refusal};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::{Disk, SessionError};
+use crate::{Disk, SessionError, limits, line};
 
 /// The most bytes a value may have and stand in a line.
 pub(crate) const INLINE: usize = 16 * 1024;
@@ -95,26 +96,38 @@ impl Blobs {
         Ok(value.to_string().len())
     }
 
-    /// Copies the big values that a fact of the session in `from` refers to, each checked, and
-    /// those they refer to in turn.
+    /// Copies the big values that a fact of another session refers to, each checked, and those they
+    /// refer to in turn.
     pub(crate) fn copy(
         &mut self,
-        from: &Path,
+        from: &mut Resolver<'_>,
         value: &Value,
-        damaged: &dyn Fn(String) -> SessionError,
     ) -> Result<(), SessionError> {
+        self.copy_at(from, value, 0)
+    }
+
+    fn copy_at(
+        &mut self,
+        from: &mut Resolver<'_>,
+        value: &Value,
+        depth: usize,
+    ) -> Result<(), SessionError> {
+        from.require_depth(depth)?;
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
-            Value::Array(items) => items.iter().try_for_each(|item| self.copy(from, item, damaged)),
+            Value::Array(items) => {
+                items.iter().try_for_each(|item| self.copy_at(from, item, depth + 1))
+            }
             Value::Object(fields) => {
                 let Some(name) = fields.get(REFERENCE) else {
-                    return fields.values().try_for_each(|field| self.copy(from, field, damaged));
+                    let mut fields = fields.values();
+                    return fields.try_for_each(|field| self.copy_at(from, field, depth + 1));
                 };
                 if name.as_str().is_some_and(|name| self.durable.contains(name)) {
                     return Ok(());
                 }
-                let (bytes, inner) = load(self.disk.as_ref(), from, name, damaged)?;
-                self.copy(from, &inner, damaged)?;
+                let (bytes, inner) = from.load(name)?;
+                self.copy_at(from, &inner, depth + 1)?;
                 self.store(&bytes).map(drop)
             }
         }
@@ -132,55 +145,94 @@ impl Blobs {
     }
 }
 
-/// Puts the big values back into a fact. `damaged` makes an error of what is wrong with one.
-pub(crate) fn resolve(
-    disk: &dyn Disk,
-    dir: &Path,
-    value: &mut Value,
-    damaged: &dyn Fn(String) -> SessionError,
-) -> Result<(), SessionError> {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
-        Value::Array(items) => {
-            items.iter_mut().try_for_each(|item| resolve(disk, dir, item, damaged))
-        }
-        Value::Object(fields) => {
-            if let Some(name) = fields.get(REFERENCE) {
-                (_, *value) = load(disk, dir, name, damaged)?;
-                return resolve(disk, dir, value, damaged);
-            }
-            rename_keys(fields, |key| is_reserved(key) && key != REFERENCE, |key| key[1..].into());
-            fields.values_mut().try_for_each(|field| resolve(disk, dir, field, damaged))
-        }
-    }
+/// Reads the big values of one fact of a session.
+pub(crate) struct Resolver<'s> {
+    disk: &'s dyn Disk,
+    dir: &'s Path,
+    /// Makes an error of what is wrong with a value.
+    damaged: &'s dyn Fn(String) -> SessionError,
+    /// Bytes that may still be read. A value can refer to another one many times, and so on: a few
+    /// small files would fill the memory.
+    left: u64,
 }
 
-/// A big value, checked: its bytes and what they say.
-fn load(
-    disk: &dyn Disk,
-    dir: &Path,
-    name: &Value,
-    damaged: &dyn Fn(String) -> SessionError,
-) -> Result<(Vec<u8>, Value), SessionError> {
-    let is_hash = |name: &&str| name.len() == 64 && name.bytes().all(|b| b.is_ascii_hexdigit());
-    let Some(name) = name.as_str().filter(is_hash) else {
-        return Err(damaged(format!("{name} does not name a file in {BLOBS}")));
-    };
-    let path = dir.join(BLOBS).join(name);
-    let bytes = match disk.read(&path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(damaged(format!("the value it keeps in {} is missing", path.display())));
-        }
-        Err(error) => return Err(SessionError::while_doing("read", &path)(error)),
-    };
-    if sha256(&bytes) != name {
-        let problem = format!("the value it keeps in {} was changed", path.display());
-        return Err(damaged(problem));
+impl<'s> Resolver<'s> {
+    pub(crate) fn new(
+        disk: &'s dyn Disk,
+        dir: &'s Path,
+        damaged: &'s dyn Fn(String) -> SessionError,
+    ) -> Self {
+        Self { disk, dir, damaged, left: limits::FACT }
     }
-    let value = serde_json::from_slice(&bytes)
-        .map_err(|e| damaged(format!("{} is no JSON: {e}", path.display())))?;
-    Ok((bytes, value))
+
+    /// Puts the big values back into a fact.
+    pub(crate) fn resolve(&mut self, fact: &mut Value) -> Result<(), SessionError> {
+        self.resolve_at(fact, 0)
+    }
+
+    fn resolve_at(&mut self, value: &mut Value, depth: usize) -> Result<(), SessionError> {
+        self.require_depth(depth)?;
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+            Value::Array(items) => {
+                items.iter_mut().try_for_each(|item| self.resolve_at(item, depth + 1))
+            }
+            Value::Object(fields) => {
+                if let Some(name) = fields.get(REFERENCE) {
+                    (_, *value) = self.load(name)?;
+                    return self.resolve_at(value, depth + 1);
+                }
+                rename_keys(
+                    fields,
+                    |key| is_reserved(key) && key != REFERENCE,
+                    |key| key[1..].into(),
+                );
+                fields.values_mut().try_for_each(|field| self.resolve_at(field, depth + 1))
+            }
+        }
+    }
+
+    /// Refuses values inside each other without end. A fact is nested at most [`line::DEEPEST`]
+    /// levels, and each level can be a value of its own.
+    fn require_depth(&self, depth: usize) -> Result<(), SessionError> {
+        if depth <= 2 * line::DEEPEST + 2 {
+            return Ok(());
+        }
+        Err((self.damaged)(format!("its values are nested deeper than {} levels", line::DEEPEST)))
+    }
+
+    /// A big value, checked: its bytes and the JSON in them.
+    fn load(&mut self, name: &Value) -> Result<(Vec<u8>, Value), SessionError> {
+        let damaged = self.damaged;
+        let is_hash = |name: &&str| name.len() == 64 && name.bytes().all(|b| b.is_ascii_hexdigit());
+        let Some(name) = name.as_str().filter(is_hash) else {
+            return Err(damaged(format!("{name} does not name a file in {BLOBS}")));
+        };
+        let path = self.dir.join(BLOBS).join(name);
+        let bytes = match self.disk.read(&path, self.left) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(damaged(format!(
+                    "the value it keeps in {} is missing",
+                    path.display()
+                )));
+            }
+            Err(error) if matches!(refusal(&error), Some(Refusal::TooLarge { .. })) => {
+                let most = limits::FACT >> 20;
+                return Err(damaged(format!("its values are larger than {most} MB")));
+            }
+            Err(error) => return Err(SessionError::while_doing("read", &path)(error)),
+        };
+        // An empty file is not a value, so each one takes something.
+        self.left -= bytes.len() as u64;
+        if sha256(&bytes) != name {
+            let problem = format!("the value it keeps in {} was changed", path.display());
+            return Err(damaged(problem));
+        }
+        let value = serde_json::from_slice(&bytes)
+            .map_err(|e| damaged(format!("{} is not valid JSON: {e}", path.display())))?;
+        Ok((bytes, value))
+    }
 }
 
 fn encode(value: &impl serde::Serialize) -> Result<Vec<u8>, SessionError> {
@@ -205,4 +257,46 @@ fn rename_keys(
         (key, value)
     });
     *fields = renamed.collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::{Value, json};
+
+    use super::{BLOBS, Resolver, sha256};
+    use crate::{Disk as _, MemoryDisk, SessionError};
+
+    /// Small values that refer to each other, many times or deeper and deeper.
+    #[test]
+    fn values_that_grow_without_end_are_damage() {
+        let disk = MemoryDisk::new();
+        let dir = Path::new("/session");
+        disk.create_dir(&dir.join(BLOBS)).unwrap();
+        let reference = |value: &Value| {
+            let bytes = value.to_string().into_bytes();
+            let name = sha256(&bytes);
+            disk.replace(&dir.join(BLOBS).join(&name), &bytes).unwrap();
+            json!({ "$blob": name, "bytes": bytes.len() })
+        };
+        let damaged = |problem: String| SessionError::Unrecordable { problem };
+        for (levels, times, problem) in [
+            (4, 20, "its values are larger than 256 MB"),
+            (300, 1, "its values are nested deeper than 127 levels"),
+        ] {
+            let mut value = json!("leaf");
+            for _ in 0..levels {
+                value = reference(&json!(vec![value; times]));
+            }
+            // A fact may take 256 MB, which would take long here.
+            let mut resolver = Resolver::new(&disk, dir, &damaged);
+            resolver.left = 1 << 20;
+            let error = resolver.resolve(&mut value.clone()).unwrap_err();
+            assert!(error.to_string().contains(problem), "{levels} levels: {error}");
+        }
+        let mut fine = reference(&json!([[reference(&json!("leaf"))], "leaf"]));
+        Resolver::new(&disk, dir, &damaged).resolve(&mut fine).unwrap();
+        assert_eq!(fine, json!([["leaf"], "leaf"]));
+    }
 }

@@ -22,8 +22,8 @@ pub trait Disk: Send + Sync + Debug {
     /// Whether there is a file or a folder.
     fn exists(&self, path: &Path) -> io::Result<bool>;
 
-    /// The whole of a file.
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+    /// Reads a whole file of at most `limit` bytes.
+    fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>>;
 
     /// A file from its beginning, bit by bit.
     fn reader(&self, path: &Path) -> io::Result<Box<dyn Read + Send>>;
@@ -52,26 +52,29 @@ pub trait Disk: Send + Sync + Debug {
     fn log(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
 
     /// Refuses a session's folder with something in it that Atomic cannot have made: a link, a FIFO,
-    /// a second hard link of a file that is appended to. Changes nothing.
+    /// a second hard link of a file that is appended to, a file that is too large. Changes nothing.
     fn inspect(&self, dir: &Path, layout: &Layout) -> Result<(), (PathBuf, io::Error)> {
         let (_, _) = (dir, layout);
         Ok(())
     }
 
-    /// Takes a lock that goes when it is dropped or its process ends. The text names the holder.
+    /// Takes a lock that is released when it is dropped or its process ends. The text names the
+    /// holder.
     fn lock(&self, path: &Path, text: &str) -> Result<Box<dyn Lock>, LockError>;
 
-    /// Who holds a lock, by its own words; nobody when nobody does.
+    /// Returns the text of the process that holds a lock; `None` where the lock is free.
     fn lock_holder(&self, path: &Path) -> io::Result<Option<String>>;
 }
 
-/// What belongs into a session's folder, by name.
+/// The files and folders of a session, by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     /// Files that are appended to or locked.
     pub appended: &'static [&'static str],
     /// Files that are replaced as a whole.
     pub replaced: &'static [&'static str],
+    /// Files that are read as a whole, with the largest size of each in bytes.
+    pub limits: &'static [(&'static str, u64)],
     /// Folders.
     pub folders: &'static [&'static str],
     /// The one of the folders whose files are appended to.

@@ -6,7 +6,7 @@ use atomic_event::{BackendId, Moment, SessionId, WorkflowName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Disk, Session, SessionError};
+use crate::{Disk, Session, SessionError, limits};
 
 /// The summary's file.
 pub(crate) const SUMMARY: &str = "session.json";
@@ -80,7 +80,8 @@ impl SessionSummary {
     pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Self, SessionError> {
         let path = dir.join(SUMMARY);
         let failed = SessionError::while_doing("read", &path);
-        let read = disk.read(&path).and_then(|bytes| Ok(serde_json::from_slice(&bytes)?));
+        let read =
+            disk.read(&path, limits::SUMMARY).and_then(|bytes| Ok(serde_json::from_slice(&bytes)?));
         read.map_err(failed)
     }
 }

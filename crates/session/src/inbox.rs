@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::{LOGS, readable_json};
 use crate::reader::look;
-use crate::{Disk, Session, SessionError};
+use crate::{Disk, Session, SessionError, limits};
 
 /// The folder answers are left in.
 pub(crate) const INBOX: &str = "inbox";
@@ -57,7 +57,7 @@ impl Session {
 
     fn take_answer(&self, name: String) -> Result<Left, SessionError> {
         let path = self.dir.join(INBOX).join(&name);
-        let bytes = match self.disk.read(&path) {
+        let bytes = match self.disk.read(&path, limits::ANSWER) {
             Ok(bytes) => bytes,
             Err(error) => {
                 // A link, a FIFO or a huge file: nothing that `atomic answer` leaves.
@@ -76,7 +76,7 @@ impl Session {
                 let moved = self.disk.replace(&aside, &bytes);
                 moved.map_err(SessionError::while_doing("write", &aside))?;
                 self.clear_inbox(&name)?;
-                let problem = format!("{} is no answer: {problem}", aside.display());
+                let problem = format!("{} is not a valid answer: {problem}", aside.display());
                 Ok((name, Err(problem)))
             }
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use atomic_event::{Moment, SessionId, WorkflowName};
 use serde::{Deserialize, Serialize};
 
-use crate::{Disk, SessionError};
+use crate::{Disk, SessionError, limits};
 
 const PROMPT_LENGTH: usize = 120;
 
@@ -118,7 +118,7 @@ impl Index {
     }
 
     fn read(&self) -> Result<Vec<u8>, SessionError> {
-        match self.disk.read(&self.path) {
+        match self.disk.read(&self.path, limits::INDEX) {
             Ok(bytes) => Ok(bytes),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(SessionError::while_doing("read", &self.path)(error)),

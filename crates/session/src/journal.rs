@@ -7,7 +7,7 @@ use atomic_event::{Envelope, Event, Moment};
 
 use crate::blob::{self, Blobs};
 use crate::reader::{JOURNAL, Lines, continued};
-use crate::{AppendFile, Disk, SessionError, failpoint, line};
+use crate::{AppendFile, Disk, SessionError, failpoint, limits, line};
 
 /// A journal that is being written. It knows where the last good line ends, and after the first
 /// failure it writes no more.
@@ -169,6 +169,10 @@ struct Batch {
 
 fn json_of(fact: &Envelope) -> Result<Vec<u8>, SessionError> {
     let json = serde_json::to_vec(fact).map_err(unrecordable)?;
+    if json.len() as u64 > limits::FACT {
+        let problem = format!("its values are larger than {} MB", limits::FACT >> 20);
+        return Err(SessionError::Unrecordable { problem });
+    }
     if line::depth(&json) > line::DEEPEST {
         let problem = format!("it is nested deeper than {} levels", line::DEEPEST);
         return Err(SessionError::Unrecordable { problem });

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io;
 
-use crate::{Session, SessionError};
+use crate::{Session, SessionError, limits};
 
 pub(crate) const PROGRESS: &str = "progress.txt";
 
@@ -61,7 +61,7 @@ impl Session {
             return Ok(());
         }
         let path = self.dir.join(PROGRESS);
-        let bytes = match self.disk.read(&path) {
+        let bytes = match self.disk.read(&path, limits::PROGRESS) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(SessionError::while_doing("read", &path)(error)),

@@ -8,17 +8,13 @@ use atomic_event::{Envelope, FORMAT};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::blob::{self, Blobs};
-use crate::{Disk, SessionError, line};
+use crate::blob::{self, Blobs, Resolver};
+use crate::{Disk, SessionError, limits, line};
 
 /// The journal's file.
 pub(crate) const JOURNAL: &str = "journal.jsonl";
 
 const BUFFER: usize = 256 * 1024;
-
-/// The longest line that is read. Values over 16 KB stand in files of their own, so a line of ours
-/// is far shorter; a file without line ends would otherwise be read as a whole.
-const LONGEST_LINE: u64 = 256 << 20;
 
 /// What the first line must say for the rest to be read.
 #[derive(Deserialize)]
@@ -84,10 +80,10 @@ impl Lines {
     pub(crate) fn advance(&mut self) -> Result<Next, SessionError> {
         self.line.clear();
         self.start = self.end;
-        let read = (&mut self.source).take(LONGEST_LINE).read_until(b'\n', &mut self.line);
+        let read = (&mut self.source).take(limits::LINE).read_until(b'\n', &mut self.line);
         read.map_err(SessionError::while_doing("read", &self.path))?;
-        if self.line.len() as u64 == LONGEST_LINE {
-            let problem = format!("a line is longer than {} MB", LONGEST_LINE >> 20);
+        if self.line.len() as u64 == limits::LINE {
+            let problem = format!("a line is longer than {} MB", limits::LINE >> 20);
             return Err(self.corrupt(problem));
         }
         if self.line.is_empty() {
@@ -122,7 +118,7 @@ impl Lines {
         }
         let mut value: Value =
             serde_json::from_slice(&self.line).map_err(|e| corrupt(e.to_string()))?;
-        blob::resolve(self.disk.as_ref(), &self.dir, &mut value, &corrupt)?;
+        Resolver::new(self.disk.as_ref(), &self.dir, &corrupt).resolve(&mut value)?;
         Envelope::parse(value.to_string().as_bytes()).map_err(|e| corrupt(e.to_string()))
     }
 
@@ -134,7 +130,7 @@ impl Lines {
         let corrupt = |problem: String| self.corrupt(problem);
         let value: Value =
             serde_json::from_slice(&self.line).map_err(|e| corrupt(e.to_string()))?;
-        to.copy(&self.dir, &value, &corrupt)
+        to.copy(&mut Resolver::new(self.disk.as_ref(), &self.dir, &corrupt), &value)
     }
 
     /// Says that the journal ends too early.

@@ -15,16 +15,22 @@ use crate::progress::{PROGRESS, Progress};
 use crate::reader::{Facts, JOURNAL, Lines, Next, look};
 use crate::snapshot::{self, Snapshot, Snapshots};
 use crate::tasks::{HASHES, TASKS, Tasks};
-use crate::{Disk, Layout, Lock, LockError, SessionError, blob, inbox, values};
+use crate::{Disk, Layout, Lock, LockError, SessionError, blob, inbox, limits, values};
 
 const LOCK: &str = "lock";
 const RESEARCH: &str = "research";
 const FOLDERS: &[&str] = &[snapshot::CHECKPOINTS, LOGS, blob::BLOBS, inbox::INBOX, RESEARCH];
 
-/// What a session's folder holds.
+/// Files and folders of a session.
 const LAYOUT: Layout = Layout {
     appended: &[JOURNAL, LOCK, PROGRESS],
     replaced: &[SUMMARY, TASKS, HASHES],
+    limits: &[
+        (SUMMARY, limits::SUMMARY),
+        (TASKS, limits::TASKS),
+        (HASHES, limits::HASHES),
+        (PROGRESS, limits::PROGRESS),
+    ],
     folders: &[snapshot::CHECKPOINTS, LOGS, blob::BLOBS, inbox::INBOX, RESEARCH, values::VALUES],
     logs: LOGS,
     not_ours: &[RESEARCH],
@@ -84,12 +90,12 @@ impl Session {
         make_folder(disk.as_ref(), &dir)?;
         let lock = take_lock(disk.as_ref(), &dir, holder)?;
         let journal = dir.join(JOURNAL);
-        match disk.read(&journal) {
-            Ok(bytes) if !bytes.is_empty() => return Err(SessionError::AlreadyExists { dir }),
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(SessionError::while_doing("read", &journal)(error));
-            }
-            Ok(_) | Err(_) => {}
+        let is_empty = |mut file: Box<dyn io::Read + Send>| Ok(file.read(&mut [0])? == 0);
+        match disk.reader(&journal).and_then(is_empty) {
+            Ok(true) => {}
+            Ok(false) => return Err(SessionError::AlreadyExists { dir }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(SessionError::while_doing("read", &journal)(error)),
         }
         make_folders(disk.as_ref(), &dir)?;
         let mut journal = Journal::open(&disk, &dir, Position::default(), &Tail::Whole)?;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::journal::Position;
-use crate::{Disk, SessionError};
+use crate::{Disk, SessionError, limits};
 
 /// The folder of the snapshots.
 pub(crate) const CHECKPOINTS: &str = "checkpoints";
@@ -83,6 +83,9 @@ impl Snapshots {
         let path = self.folder.join(file_name(position.seq));
         let bytes = encode(position, payload)
             .map_err(|e| SessionError::Unrecordable { problem: e.to_string() })?;
+        if bytes.len() as u64 > limits::SNAPSHOT {
+            return Ok(());
+        }
         let written = self.disk.replace(&path, &bytes);
         written.map_err(SessionError::while_doing("write", &path))?;
         let keep = [Some(position.seq), self.last.replace(position.seq)];
@@ -111,7 +114,8 @@ pub(crate) fn candidates(disk: &dyn Disk, dir: &Path) -> Vec<u64> {
 
 /// Reads a snapshot; one that is broken, unreadable or of another version is none.
 pub(crate) fn load(disk: &dyn Disk, dir: &Path, seq: u64) -> Option<Snapshot> {
-    let bytes = disk.read(&dir.join(CHECKPOINTS).join(file_name(seq))).ok()?;
+    let path = dir.join(CHECKPOINTS).join(file_name(seq));
+    let bytes = disk.read(&path, limits::SNAPSHOT).ok()?;
     let split = bytes.windows(PAYLOAD.len()).position(|part| part == PAYLOAD)?;
     let header = [&bytes[..split], b"}"].concat();
     let header: Header = serde_json::from_slice(&header).ok()?;

@@ -5,14 +5,15 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::blob::sha256;
 use crate::files::readable_json;
 use crate::session::unused;
-use crate::{Session, SessionError};
+use crate::{Disk, Session, SessionError, limits};
 
 pub(crate) const TASKS: &str = "tasks.json";
 pub(crate) const HASHES: &str = ".tasks.sha256";
@@ -51,7 +52,19 @@ pub struct TaskRow {
     pub error: Option<String>,
 }
 
-/// Somebody had changed a file of ours; their version was kept.
+/// Reads the rows of `tasks.json` as they are: people may have changed them. A session without tasks
+/// has none.
+pub fn read_tasks(disk: &dyn Disk, dir: &Path) -> Result<Vec<Value>, SessionError> {
+    let path = dir.join(TASKS);
+    match disk.read(&path, limits::TASKS) {
+        // A list that a person is about to save may be half written.
+        Ok(text) => Ok(serde_json::from_slice(&text).unwrap_or_default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(vec![]),
+        Err(error) => Err(SessionError::while_doing("read", &path)(error)),
+    }
+}
+
+/// The copy of a file of ours that somebody had changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// Where it is kept.
@@ -70,7 +83,7 @@ impl Session {
     pub fn write_tasks(&mut self, rows: &[TaskRow]) -> Result<Option<Kept>, SessionError> {
         let path = self.dir.join(TASKS);
         let bytes = readable_json(rows)?;
-        let found = match self.disk.read(&path) {
+        let found = match self.disk.read(&path, limits::TASKS) {
             Ok(found) => Some(found),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(SessionError::while_doing("read", &path)(error)),
@@ -101,7 +114,7 @@ impl Session {
     fn our_lists(&mut self) -> &BTreeSet<String> {
         self.tasks.ours.get_or_insert_with(|| {
             // When it cannot be read, whatever is there counts as edited and is kept.
-            let bytes = self.disk.read(&self.dir.join(HASHES)).unwrap_or_default();
+            let bytes = self.disk.read(&self.dir.join(HASHES), limits::HASHES).unwrap_or_default();
             String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
         })
     }

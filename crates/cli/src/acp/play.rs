@@ -243,8 +243,7 @@ fn first(text: &str) -> &str {
 }
 
 fn tasks(dir: &Path) -> Vec<Value> {
-    let text = crate::stage::disk().read(&dir.join("tasks.json")).unwrap_or_default();
-    serde_json::from_slice(&text).unwrap_or_default()
+    atomic_session::read_tasks(crate::stage::disk().as_ref(), dir).unwrap_or_default()
 }
 
 /// The largest file of which a change is shown, in bytes.

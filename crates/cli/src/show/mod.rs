@@ -203,9 +203,10 @@ pub(crate) fn final_text(session: &Path) -> Option<String> {
 
 /// The task list of a session as lines.
 pub(crate) fn task_lines(session: &Path) -> Vec<String> {
-    // Read as the session itself reads it: not through links, and never from a FIFO.
-    let text = crate::stage::disk().read(&session.join("tasks.json")).unwrap_or_default();
-    let rows: Vec<Value> = serde_json::from_slice(&text).unwrap_or_default();
+    let rows = match atomic_session::read_tasks(crate::stage::disk().as_ref(), session) {
+        Ok(rows) => rows,
+        Err(error) => return vec![paint::printable(&error.to_string())],
+    };
     let field = |row: &Value, key: &str| {
         paint::printable(row.get(key).and_then(Value::as_str).unwrap_or_default())
     };

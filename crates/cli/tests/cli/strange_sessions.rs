@@ -146,3 +146,66 @@ fn an_answer_is_not_left_behind_a_link() {
     assert!(ran.stderr.contains("inbox: is a symbolic link"), "{ran:?}");
     assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
 }
+
+/// A command that may use 500 MB of memory.
+fn within_memory(project: &Project, args: &[&str]) -> crate::env::Ran {
+    let atomic = project.env.atomic(args);
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "ulimit -v 500000; exec \"$0\" \"$@\""]).arg(atomic.get_program());
+    command.args(atomic.get_args()).current_dir(project.env.work()).env_clear();
+    command.envs(atomic.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    crate::env::ran(command)
+}
+
+/// A file with 1 GB and a few blocks: an archive or a repository can hold it.
+fn grow(path: &Path) {
+    let file = fs::File::options().append(true).create(true).open(path).unwrap();
+    file.set_len(1 << 30).unwrap();
+}
+
+#[test]
+fn a_file_of_a_session_that_is_too_large_is_named_and_not_read() {
+    let project = Project::new();
+    let flow = json!({"nodes": [
+        {"type": "askUser", "id": "ask", "question": "Go on?"},
+        {"type": "tool", "id": "a", "command": "true"}]});
+    project.ends(&flow, 3);
+    let session = project.session();
+    let id = session.file_name().unwrap().to_str().unwrap();
+    // The control: a program that reads such a file as a whole does not get along with 500 MB.
+    let whole = "ulimit -v 500000; exec perl -e 'local $/; open F, $ARGV[0]; $_ = <F>' \"$0\"";
+    let control = project.env.outside("control");
+    grow(&control);
+    let read = std::process::Command::new("sh").args(["-c", whole]).arg(control).output();
+    assert!(!read.unwrap().status.success(), "the file is not too large");
+    let table = [
+        ("session.json", "", "session.json: is larger than 64 MB"),
+        ("tasks.json", "tasks.json: is larger than 10 MB", "tasks.json: is larger than 10 MB"),
+        (".tasks.sha256", "", ".tasks.sha256: is larger than 1 MB"),
+        ("progress.txt", "", "progress.txt: is larger than 32 MB"),
+        ("checkpoints/00000000000000000001.json", "", ""),
+        ("journal.jsonl", "a line is longer than 64 MB", "a line is longer than 64 MB"),
+    ];
+    for (name, shown, refused) in table {
+        let path = session.join(name);
+        let before = fs::read(&path).ok();
+        grow(&path);
+        let listed = within_memory(&project, &["sessions"]);
+        assert_eq!(listed.code, Some(0), "{name}: {listed:?}");
+        assert!(listed.stdout.contains(id), "{name}: {listed:?}");
+        let show = within_memory(&project, &["sessions", "show", id]);
+        assert_eq!(show.code, Some(i32::from(name == "journal.jsonl")), "{name}: {show:?}");
+        assert!(format!("{}{}", show.stdout, show.stderr).contains(shown), "{name}: {show:?}");
+        let resume = within_memory(&project, &["resume", id]);
+        // Without a snapshot the journal is read, and the question is still open.
+        let code = if refused.is_empty() { 3 } else { 1 };
+        assert_eq!(resume.code, Some(code), "{name}: {resume:?}");
+        assert!(resume.stderr.contains(refused), "{name}: {resume:?}");
+        match before {
+            Some(before) => fs::write(&path, before).unwrap(),
+            None => drop(fs::remove_file(&path)),
+        }
+    }
+    assert_eq!(project.env.run(["answer", "last", "yes"]).code, Some(0));
+    assert_eq!(project.resume(&[]).code, Some(0));
+}

@@ -151,15 +151,19 @@ impl Disk for MemoryDisk {
         Ok(state.is_folder(path) || state.entry(path).is_some())
     }
 
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+    fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
         let state = self.state();
         state.powered()?;
         let file = state.file(path)?;
-        Ok(state.files[file].cached.clone())
+        let found = &state.files[file].cached;
+        if found.len() as u64 > limit {
+            return Err(atomic_files::Refusal::TooLarge { limit }.into());
+        }
+        Ok(found.clone())
     }
 
     fn reader(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
-        Ok(Box::new(Cursor::new(self.read(path)?)))
+        Ok(Box::new(Cursor::new(self.read(path, u64::MAX)?)))
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {

@@ -20,9 +20,6 @@ use crate::failpoint;
 const OWNER_ONLY_FOLDER: u32 = 0o700;
 const OWNER_ONLY_FILE: u32 = 0o600;
 
-/// The largest file of a session that is read at once: a value, a summary, a snapshot.
-const LARGEST: u64 = 1 << 30;
-
 /// Somebody who only asks who holds a lock has it for an instant; that must not turn away
 /// somebody who wants to take it.
 const LOCK_TRIES: u32 = 5;
@@ -87,9 +84,9 @@ impl Disk for RealDisk {
         }
     }
 
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+    fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
         let (folder, name) = self.folder_of(path)?;
-        folder.read(&name, LARGEST)
+        folder.read(&name, limit)
     }
 
     fn reader(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
@@ -163,6 +160,9 @@ impl Disk for RealDisk {
             let kind = folder.kind(OsStr::new(name)).map_err(at(name))?;
             let found = kind.map_or(Ok(()), FileKind::require_regular);
             found.map_err(|refused| at(name)(refused.into()))?;
+        }
+        for (name, limit) in layout.limits {
+            folder.require_size(OsStr::new(name), *limit).map_err(at(name))?;
         }
         for name in layout.folders {
             let inner = match folder.folder(OsStr::new(name)) {

@@ -26,7 +26,7 @@ fn a_big_value_goes_to_a_file_named_by_its_content_once() {
     let returned = session.append(events, at()).unwrap();
     let names = disk.list(&blobs()).unwrap();
     assert_eq!(names.len(), 1, "the same value is kept once");
-    let journal = disk.read(Path::new(JOURNAL)).unwrap();
+    let journal = disk.read(Path::new(JOURNAL), u64::MAX).unwrap();
     assert!(journal.len() < 2_000, "{} bytes", journal.len());
     let line = journal.split(|b| *b == b'\n').nth(1).unwrap();
     let line: Value = serde_json::from_slice(line).unwrap();
@@ -83,7 +83,7 @@ fn a_value_that_is_merely_there_is_written_again() {
     session.append(vec![noted(text.as_str())], at()).unwrap();
     drop(session);
     let path = blobs().join(&disk.list(&blobs()).unwrap()[0]);
-    let bytes = disk.read(&path).unwrap();
+    let bytes = disk.read(&path, u64::MAX).unwrap();
 
     let (double_two, disk_two) = memory();
     let mut session = create(&disk_two, DIR);

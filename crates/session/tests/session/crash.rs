@@ -52,7 +52,7 @@ fn a_session_made_after_a_kill_in_create_is_durable() {
         let done = Session::create(Arc::clone(&disk), DIR.into(), "", created(), at()).is_ok();
         double.kill();
         if open(&disk, DIR).is_err() {
-            let journal = disk.read(Path::new(JOURNAL)).unwrap_or_default();
+            let journal = disk.read(Path::new(JOURNAL), u64::MAX).unwrap_or_default();
             assert_eq!(journal, b"", "after {operations} operations");
             create(&disk, DIR);
         }
@@ -90,10 +90,10 @@ fn a_power_cut_anywhere_in_open_changes_nothing() {
 fn what_open_returns_is_durable() {
     let (double, disk) = memory();
     let mut session = create(&disk, DIR);
-    let first = disk.read(Path::new(JOURNAL)).unwrap().len();
+    let first = disk.read(Path::new(JOURNAL), u64::MAX).unwrap().len();
     session.append(vec![noted("one"), noted("two")], at()).unwrap();
     drop(session);
-    let bytes = disk.read(Path::new(JOURNAL)).unwrap();
+    let bytes = disk.read(Path::new(JOURNAL), u64::MAX).unwrap();
     for missing in [0, 1] {
         // As a process leaves it that was killed after its write and before its sync.
         disk.replace(Path::new(JOURNAL), &bytes[..first]).unwrap();
@@ -101,7 +101,7 @@ fn what_open_returns_is_durable() {
         let (_, opened) = open(&disk, DIR).unwrap();
         assert_eq!(texts_of(&opened.facts), ["one", "two"]);
         double.crash();
-        assert_eq!(disk.read(Path::new(JOURNAL)).unwrap(), bytes);
+        assert_eq!(disk.read(Path::new(JOURNAL), u64::MAX).unwrap(), bytes);
     }
 }
 

@@ -43,11 +43,11 @@ fn makes_folders(disk: &dyn Disk, root: &Path) {
 
 fn replaces_files(disk: &dyn Disk, root: &Path) {
     let path = root.join("a/file");
-    assert_eq!(disk.read(&path).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(disk.read(&path, u64::MAX).unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(disk.remove(&path).unwrap_err().kind(), ErrorKind::NotFound);
     for content in ["one", "", "three"] {
         disk.replace(&path, content.as_bytes()).unwrap();
-        assert_eq!(disk.read(&path).unwrap(), content.as_bytes());
+        assert_eq!(disk.read(&path, u64::MAX).unwrap(), content.as_bytes());
     }
     assert_eq!(disk.list(&root.join("a")).unwrap(), ["b", "file"], "nothing temporary is left");
     let mut streamed = String::new();
@@ -69,10 +69,13 @@ fn renames_and_removes_folders(disk: &dyn Disk, root: &Path) {
     disk.remove_dir(&new).unwrap();
     disk.rename_dir(&old, &new).unwrap();
     assert!(!disk.exists(&old).unwrap());
-    assert_eq!(disk.read(&new.join("inner/file")).unwrap(), b"x");
+    assert_eq!(disk.read(&new.join("inner/file"), u64::MAX).unwrap(), b"x");
     disk.remove_dir(&new).unwrap();
     assert!(!disk.exists(&new).unwrap());
-    assert_eq!(disk.read(&new.join("inner/file")).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(
+        disk.read(&new.join("inner/file"), u64::MAX).unwrap_err().kind(),
+        ErrorKind::NotFound
+    );
     assert_eq!(disk.remove_dir(&new).unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(disk.list(root).unwrap(), ["a"]);
 }
@@ -83,16 +86,20 @@ fn appends_and_cuts(disk: &dyn Disk, root: &Path) {
     file.write(b"one\n").unwrap();
     file.sync().unwrap();
     file.write(b"two\n").unwrap();
-    assert_eq!(disk.read(&path).unwrap(), b"one\ntwo\n", "readers see what is not synced yet");
+    assert_eq!(
+        disk.read(&path, u64::MAX).unwrap(),
+        b"one\ntwo\n",
+        "readers see what is not synced yet"
+    );
     file.cut(4).unwrap();
     file.write(b"three\n").unwrap();
     drop(file);
     let mut again = disk.append(&path).unwrap();
     again.write(b"four\n").unwrap();
     disk.log(&path, b"five\n").unwrap();
-    assert_eq!(disk.read(&path).unwrap(), b"one\nthree\nfour\nfive\n");
+    assert_eq!(disk.read(&path, u64::MAX).unwrap(), b"one\nthree\nfour\nfive\n");
     disk.log(&root.join("log"), b"new\n").unwrap();
-    assert_eq!(disk.read(&root.join("log")).unwrap(), b"new\n");
+    assert_eq!(disk.read(&root.join("log"), u64::MAX).unwrap(), b"new\n");
 }
 
 fn locks(disk: &dyn Disk, root: &Path) {
@@ -147,8 +154,12 @@ fn a_power_cut_leaves_only_what_was_synced() {
 
     disk.crash();
     assert_eq!(disk.list(Path::new("/d")).unwrap(), ["appended", "replaced"]);
-    assert_eq!(disk.read(&path("appended")).unwrap(), b"synced");
-    assert_eq!(disk.read(&path("replaced")).unwrap(), b"one", "the removal was not synced");
+    assert_eq!(disk.read(&path("appended"), u64::MAX).unwrap(), b"synced");
+    assert_eq!(
+        disk.read(&path("replaced"), u64::MAX).unwrap(),
+        b"one",
+        "the removal was not synced"
+    );
     assert!(file.write(b"x").is_err(), "what was open before is of no use");
     let again = disk.lock(&path("lock"), "me again").unwrap();
     drop(lock);
@@ -180,7 +191,7 @@ fn a_power_cut_in_the_middle_of_a_replace_leaves_the_old_or_the_new() {
             let done = disk.replace(path, b"new").is_ok();
             assert_eq!(done, operations >= 5, "a replace has five operations");
             disk.crash_keeping_some(seed);
-            let left = disk.read(path).unwrap();
+            let left = disk.read(path, u64::MAX).unwrap();
             assert!(left == b"new" || (!done && left == b"old"), "{operations} {seed}");
         }
     }
@@ -197,7 +208,7 @@ fn some_bytes_may_survive_a_power_cut_and_they_are_a_beginning() {
         file.sync().unwrap();
         file.write(b"12345678").unwrap();
         disk.crash_keeping_some(seed);
-        let left = disk.read(path).unwrap();
+        let left = disk.read(path, u64::MAX).unwrap();
         assert!(b"synced12345678".starts_with(&left) && left.starts_with(b"synced"));
         lengths.insert(left.len());
     }
@@ -213,5 +224,5 @@ fn a_failed_sync_is_not_mended_by_a_second_one() {
     file.sync().unwrap_err();
     file.sync().unwrap();
     disk.crash();
-    assert_eq!(disk.read(Path::new("/file")).unwrap(), b"");
+    assert_eq!(disk.read(Path::new("/file"), u64::MAX).unwrap(), b"");
 }

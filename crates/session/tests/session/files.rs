@@ -17,7 +17,7 @@ fn path(name: &str) -> PathBuf {
 }
 
 fn text(disk: &Arc<dyn Disk>, name: &str) -> String {
-    String::from_utf8(disk.read(&path(name)).unwrap()).unwrap()
+    String::from_utf8(disk.read(&path(name), u64::MAX).unwrap()).unwrap()
 }
 
 fn summary() -> SessionSummary {
@@ -128,7 +128,7 @@ fn an_edited_task_list_is_kept_aside_and_said() {
         disk.replace(&path("tasks.json"), edited.as_bytes()).unwrap();
         let kept = path(&format!("tasks.edited-{n}.json"));
         assert_eq!(session.write_tasks(&done).unwrap(), Some(Kept { path: kept.clone() }));
-        assert_eq!(disk.read(&kept).unwrap(), edited.as_bytes());
+        assert_eq!(disk.read(&kept, u64::MAX).unwrap(), edited.as_bytes());
         assert!(text(&disk, "tasks.json").contains("completed"));
     }
     // Across a restart: ours is known as ours, an edit as an edit.
@@ -242,11 +242,14 @@ fn an_answer_for_no_session_is_refused() {
 fn a_session_hides_itself_from_git_and_nothing_else() {
     let (_, disk) = memory();
     drop(create(&disk, DIR));
-    assert_eq!(disk.read(Path::new("/project/.atomic/sessions/.gitignore")).unwrap(), b"*\n");
+    assert_eq!(
+        disk.read(Path::new("/project/.atomic/sessions/.gitignore"), u64::MAX).unwrap(),
+        b"*\n"
+    );
     disk.create_dir(Path::new("/project/docs")).unwrap();
     drop(create(&disk, "/project/docs/one"));
     assert!(!disk.exists(Path::new("/project/docs/.gitignore")).unwrap());
-    assert_eq!(disk.read(Path::new("/project/docs/one/.gitignore")).unwrap(), b"*\n");
+    assert_eq!(disk.read(Path::new("/project/docs/one/.gitignore"), u64::MAX).unwrap(), b"*\n");
 }
 
 #[test]

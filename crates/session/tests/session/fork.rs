@@ -65,7 +65,7 @@ fn content(disk: &dyn Disk, folder: &str) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     for name in disk.list(Path::new(folder)).unwrap() {
         let path = format!("{folder}/{name}");
-        match disk.read(Path::new(&path)) {
+        match disk.read(Path::new(&path), u64::MAX) {
             Ok(bytes) => drop(files.insert(path, bytes)),
             Err(_) => files.extend(content(disk, &path)),
         }
@@ -93,7 +93,7 @@ fn it_has_the_beginning_of_the_other_and_then_its_own() {
     assert_eq!(patch["list"], list());
 
     let lines = |dir: &str| {
-        let bytes = disk.read(&Path::new(dir).join("journal.jsonl")).unwrap();
+        let bytes = disk.read(&Path::new(dir).join("journal.jsonl"), u64::MAX).unwrap();
         String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(lines(NEW)[1..5], lines(DIR)[1..5], "taken over as they are");
@@ -116,7 +116,7 @@ fn what_cannot_be_taken_over_is_refused_and_leaves_nothing() {
 
     let blobs = Path::new(DIR).join("blobs");
     for name in disk.list(&blobs).unwrap() {
-        let good = disk.read(&blobs.join(&name)).unwrap();
+        let good = disk.read(&blobs.join(&name), u64::MAX).unwrap();
         for (bad, says) in [(None, "is missing"), (Some(b"\"x\"".as_slice()), "was changed")] {
             match bad {
                 None => disk.remove(&blobs.join(&name)).unwrap(),

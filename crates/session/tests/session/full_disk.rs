@@ -14,11 +14,15 @@ fn a_full_disk_leaves_the_journal_at_its_last_good_line() {
         let (double, disk) = memory();
         let mut session = create(&disk, DIR);
         session.append(vec![noted("one")], at()).unwrap();
-        let before = disk.read(Path::new(JOURNAL)).unwrap();
+        let before = disk.read(Path::new(JOURNAL), u64::MAX).unwrap();
         double.fail_after_bytes(room);
         let error = session.append(vec![noted("two"), noted("three")], at()).unwrap_err();
         assert!(matches!(error, SessionError::NoSpace { .. }), "{error}");
-        assert_eq!(disk.read(Path::new(JOURNAL)).unwrap(), before, "with room for {room} bytes");
+        assert_eq!(
+            disk.read(Path::new(JOURNAL), u64::MAX).unwrap(),
+            before,
+            "with room for {room} bytes"
+        );
         double.make_room();
         let error = session.append(vec![noted("late")], at()).unwrap_err();
         assert!(matches!(error, SessionError::Dead { .. }), "{error}");

@@ -174,7 +174,7 @@ fn foreign_newer_and_unfinished_journals_are_told_apart_and_left_alone() {
         for result in [open(&disk, DIR).map(drop), read_all(&disk).map(drop)] {
             assert_eq!(kind(&result), *expected, "{content:?}");
         }
-        assert_eq!(disk.read(Path::new(JOURNAL)).unwrap(), content.as_bytes());
+        assert_eq!(disk.read(Path::new(JOURNAL), u64::MAX).unwrap(), content.as_bytes());
     }
 }
 
@@ -232,10 +232,10 @@ fn a_fact_that_could_not_be_read_back_is_not_written() {
     };
     // The fact and its patch are two levels themselves.
     session.append(vec![nested(125)], at()).unwrap();
-    let before = disk.read(Path::new(JOURNAL)).unwrap();
+    let before = disk.read(Path::new(JOURNAL), u64::MAX).unwrap();
     let error = session.append(vec![noted("x"), nested(126)], at()).unwrap_err();
     assert!(matches!(error, SessionError::Unrecordable { .. }));
-    assert_eq!(disk.read(Path::new(JOURNAL)).unwrap(), before);
+    assert_eq!(disk.read(Path::new(JOURNAL), u64::MAX).unwrap(), before);
     session.append(vec![noted("goes on")], at()).unwrap();
     drop(session);
     assert_eq!(open(&disk, DIR).unwrap().1.facts[1].event, nested(125));
@@ -258,9 +258,9 @@ fn reading_takes_no_lock_and_repairs_nothing() {
     let mut session = create(&disk, DIR);
     session.append(vec![noted("one")], at()).unwrap();
     disk.log(Path::new(JOURNAL), b"{\"seq\":3,\"at").unwrap();
-    let before = disk.read(Path::new(JOURNAL)).unwrap();
+    let before = disk.read(Path::new(JOURNAL), u64::MAX).unwrap();
     assert_eq!(texts_of(&read_all(&disk).unwrap()), ["one"]);
-    assert_eq!(disk.read(Path::new(JOURNAL)).unwrap(), before);
+    assert_eq!(disk.read(Path::new(JOURNAL), u64::MAX).unwrap(), before);
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn broken_and_missing_snapshots_lead_to_the_same() {
         let (_, disk) = with_snapshots();
         for (after, expected) in [(1, Some(21)), (0, None)] {
             let path = &names(&disk)[after];
-            let bytes = disk.read(path).unwrap();
+            let bytes = disk.read(path, u64::MAX).unwrap();
             let value: Value = serde_json::from_slice(&bytes).unwrap();
             let damaged = damage(&value, &bytes);
             assert_ne!(damaged, bytes, "{what}");
@@ -95,7 +95,7 @@ fn broken_and_missing_snapshots_lead_to_the_same() {
 #[test]
 fn a_snapshot_beyond_the_journal_is_not_used_and_does_not_push_out_good_ones() {
     let (_, disk) = with_snapshots();
-    let bytes = disk.read(Path::new(JOURNAL)).unwrap();
+    let bytes = disk.read(Path::new(JOURNAL), u64::MAX).unwrap();
     let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
     disk.replace(Path::new(JOURNAL), &lines[..25].concat()).unwrap();
     assert_eq!(known(&disk), (Some(21), 25));
@@ -117,7 +117,7 @@ fn a_snapshot_beyond_the_journal_is_not_used_and_does_not_push_out_good_ones() {
 #[test]
 fn a_changed_byte_before_the_snapshot_is_found() {
     let (_, disk) = with_snapshots();
-    let mut bytes = disk.read(Path::new(JOURNAL)).unwrap();
+    let mut bytes = disk.read(Path::new(JOURNAL), u64::MAX).unwrap();
     bytes[300] ^= 1;
     disk.replace(Path::new(JOURNAL), &bytes).unwrap();
     assert!(open(&disk, DIR).is_err());
@@ -141,7 +141,7 @@ fn snapshots_cost_in_proportion_to_the_journal() {
                 snapshots += 1;
             }
         }
-        let journal = disk.read(Path::new(JOURNAL)).unwrap().len() as u64;
+        let journal = disk.read(Path::new(JOURNAL), u64::MAX).unwrap().len() as u64;
         let most = journal / 2 + 2 * state as u64;
         assert!(in_snapshots <= most, "{in_snapshots} bytes of snapshots for {journal}");
         assert!(snapshots >= 5, "{snapshots} snapshots of {state} bytes");

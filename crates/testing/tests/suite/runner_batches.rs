@@ -121,7 +121,7 @@ fn stopped_between_two_batches_it_goes_on_with_what_was_pending() {
     assert_eq!(finished(&stopped), expected, "each step once, whenever it was stopped");
     let folder = stopped.session().unwrap().join("checkpoints");
     let pending = |name: &String| {
-        let bytes = stopped.disk.read(&folder.join(name)).unwrap();
+        let bytes = stopped.disk.read(&folder.join(name), u64::MAX).unwrap();
         let snapshot: Value = serde_json::from_slice(&bytes).unwrap();
         snapshot["payload"]["pending"].as_array().map_or(0, Vec::len)
     };

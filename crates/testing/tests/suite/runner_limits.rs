@@ -94,7 +94,7 @@ fn limited(workflow: &str, is_done: bool) -> (Outcome, usize, usize) {
         let (_wishes, intents) = mpsc::channel(1);
         run.drive(intents).await.unwrap()
     });
-    let journal = stand.disk.read(&ended.dir.join("journal.jsonl")).unwrap();
+    let journal = stand.disk.read(&ended.dir.join("journal.jsonl"), u64::MAX).unwrap();
     let journal = String::from_utf8(journal).unwrap();
     let count = |part: &str| journal.matches(part).count();
     (ended.outcome, count("\"type\":\"step_finished\""), count("\"kind\":\"spent\""))

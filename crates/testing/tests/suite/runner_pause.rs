@@ -150,7 +150,8 @@ fn what_follows_from_a_step_that_finishes_while_pausing_is_not_lost() {
         }
     });
     let kinds = |kind: &str| {
-        let journal = String::from_utf8(stand.disk.read(&dir.join("journal.jsonl")).unwrap());
+        let journal =
+            String::from_utf8(stand.disk.read(&dir.join("journal.jsonl"), u64::MAX).unwrap());
         journal.unwrap().matches(&format!("\"type\":\"{kind}\"")).count()
     };
     assert_eq!((kinds("step_finished"), kinds("step_started")), (1, 1), "not the moment meant");

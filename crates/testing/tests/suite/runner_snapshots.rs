@@ -46,7 +46,7 @@ fn copy(from: &MemoryDisk, to: &MemoryDisk, dir: &Path, change: Change) -> usize
         let folder = dir.join(folder);
         to.create_dir(&folder).unwrap();
         for name in from.list(&folder).unwrap() {
-            if let Ok(bytes) = from.read(&folder.join(&name)) {
+            if let Ok(bytes) = from.read(&folder.join(&name), u64::MAX) {
                 to.replace(&folder.join(&name), &bytes).unwrap();
             }
         }
@@ -55,7 +55,7 @@ fn copy(from: &MemoryDisk, to: &MemoryDisk, dir: &Path, change: Change) -> usize
     to.create_dir(&folder).unwrap();
     let names = from.list(&folder).unwrap();
     for name in &names {
-        let bytes = from.read(&folder.join(name)).unwrap();
+        let bytes = from.read(&folder.join(name), u64::MAX).unwrap();
         if let Some(changed) = change(bytes) {
             to.replace(&folder.join(name), &changed).unwrap();
         }

@@ -141,7 +141,7 @@ impl Stand {
 
     /// The journal as it is.
     pub(crate) fn journal(&self) -> Vec<u8> {
-        self.disk.read(&self.session().unwrap().join("journal.jsonl")).unwrap()
+        self.disk.read(&self.session().unwrap().join("journal.jsonl"), u64::MAX).unwrap()
     }
 
     pub(crate) fn work(&self) -> PathBuf {
@@ -262,11 +262,11 @@ impl Stand {
         let count = |kind: &str| facts.iter().filter(|fact| fact["type"] == kind).count();
         let summary = SessionSummary::read(&self.disk, &dir).unwrap();
         // Not every workflow has tasks.
-        let tasks = self.disk.read(&dir.join("tasks.json")).ok();
+        let tasks = self.disk.read(&dir.join("tasks.json"), u64::MAX).ok();
         let tasks: Vec<TaskRow> =
             tasks.map(|tasks| serde_json::from_slice(&tasks).unwrap()).unwrap_or_default();
         let row = |task: &TaskRow| format!("{} {:?} {:?}", task.id, task.status, task.blocked_by);
-        let progress = self.disk.read(&dir.join("progress.txt")).unwrap_or_default();
+        let progress = self.disk.read(&dir.join("progress.txt"), u64::MAX).unwrap_or_default();
         let progress = String::from_utf8_lossy(&progress);
         Finale {
             ending: facts.last().unwrap()["ending"].to_string(),

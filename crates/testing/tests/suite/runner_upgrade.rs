@@ -136,7 +136,7 @@ fn what_is_under_way_goes_on_in_the_new_graph_and_so_it_is_read_again() {
             Err(error) => assert!(error.to_string().contains("is completed"), "{error}"),
         }
         assert_eq!(finished(&again), finished(&stand));
-        assert!(again.disk.read(&again.session().unwrap().join("journal.jsonl")).is_ok());
+        assert!(again.disk.read(&again.session().unwrap().join("journal.jsonl"), u64::MAX).is_ok());
     }
 }
 

@@ -37,8 +37,8 @@ impl Disk for CountingDisk {
         RealDisk::default().exists(path)
     }
 
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        RealDisk::default().read(path)
+    fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+        RealDisk::default().read(path, limit)
     }
 
     fn reader(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
