@@ -59,10 +59,14 @@ pub(crate) fn settings_problem() -> Option<String> {
     providers_in(&Environment(&[])).err()
 }
 
-/// The providers in the user's file.
+/// The providers in the user's file. `COPILOT_PROVIDER_BASE_URL` wins over the file, as in the program
+/// itself, which then does not read it.
 fn providers_in(env: &Environment<'_>) -> Result<Option<Providers>, String> {
-    let named = env.path("COPILOT_PROVIDERS_CONFIG")?;
     env.path("COPILOT_HOME")?;
+    if launch::provider(&|name| env.get(name)).is_some() {
+        return Ok(None);
+    }
+    let named = env.path("COPILOT_PROVIDERS_CONFIG")?;
     Home::of(&|name| env.get(name)).providers(named)
 }
 
@@ -125,10 +129,7 @@ impl Shared {
         let model = model.map(str::to_owned).or_else(users);
         let provider = launch::provider(&variable);
         let mut about = launch::session(id, request, model.as_deref(), provider.as_ref());
-        // The variables win over the file in the program itself, too.
-        if provider.is_none()
-            && let Some(Providers { providers, models }) = providers(&self.config.env)?
-        {
+        if let Some(Providers { providers, models }) = providers(&self.config.env)? {
             about["providers"] = json!(providers);
             about["models"] = json!(models);
         }

@@ -44,7 +44,7 @@ pub(super) struct Found {
     /// The user's settings about providers, with all references filled in.
     pub(super) users: Map<String, Value>,
     /// Providers that the project's files mention, where the user has settings that the program
-    /// fetches from a server: what those say is not known here.
+    /// fetches from a server: of the providers there, all others are kept. `None` keeps none of them.
     pub(super) foreign: Option<BTreeSet<String>>,
     /// What is wrong with a file of the user's settings, so that nothing of it is known.
     pub(super) problem: Option<String>,
@@ -92,10 +92,7 @@ impl Places {
         let is_remote =
             |login: &Value| login.get("type").and_then(Value::as_str) == Some("wellknown");
         if logged_in.values().any(is_remote) {
-            let mentioned = self.project_files(workspace).into_iter().flat_map(|file| {
-                declared(&read(&file)).map(|(name, _)| name.clone()).collect::<Vec<_>>()
-            });
-            found.foreign = Some(mentioned.collect());
+            found.foreign = self.mentioned(workspace);
         }
         found.providers.extend(logged_in.into_iter().map(|(provider, _)| provider));
         if inherit != Inherit::None {
@@ -134,13 +131,34 @@ impl Places {
         }
     }
 
+    /// The providers that a project's files mention; `None` where that cannot be known. The program fills
+    /// in `{env:…}` and `{file:…}` before it parses a file, also in the middle of a key: with
+    /// `"provi{env:NONE}der"` a project would keep its address for a provider that the user's server
+    /// has named.
+    fn mentioned(&self, workspace: &Path) -> Option<BTreeSet<String>> {
+        let mut mentioned = BTreeSet::new();
+        for file in self.files_in(searched(workspace)) {
+            let text = read_text(&file).ok()?.unwrap_or_default();
+            if is_template(&text) {
+                return None;
+            }
+            let settings = parsed_text(&text).ok()?;
+            mentioned.extend(declared(&settings).map(|(name, _)| name.clone()));
+        }
+        Some(mentioned)
+    }
+
     /// The project's files of settings, the outermost first. A file of the user's is not a
     /// project's, also where the project is the home folder.
     fn project_files(&self, workspace: &Path) -> Vec<PathBuf> {
+        self.files_in(project(workspace))
+    }
+
+    /// Files of settings in folders of which the innermost is the first.
+    fn files_in(&self, folders: Vec<&Path>) -> Vec<PathBuf> {
         let own: Vec<PathBuf> = self.files.iter().filter_map(|it| it.canonicalize().ok()).collect();
         let names = ["opencode.json", "opencode.jsonc"];
-        let folders = project(workspace).into_iter().rev();
-        let files = folders.flat_map(|folder| {
+        let files = folders.into_iter().rev().flat_map(|folder| {
             let inside = names.map(|name| folder.join(".opencode").join(name));
             names.map(|name| folder.join(name)).into_iter().chain(inside)
         });
@@ -204,13 +222,18 @@ fn project(workspace: &Path) -> Vec<&Path> {
     if folders.is_empty() { vec![workspace] } else { folders }
 }
 
+/// The folders in which the program looks for settings and plugins, the innermost first: those of the
+/// repository, and without one every folder above.
+fn searched(workspace: &Path) -> Vec<&Path> {
+    let in_repository = workspace.ancestors().any(|folder| folder.join(".git").exists());
+    if in_repository { project(workspace) } else { workspace.ancestors().collect() }
+}
+
 /// Something of a project's that the program would run, whatever it is told about the project: it
 /// loads plugins of a project by a way of its own that cannot be switched off.
 pub(super) fn code_of_project(workspace: &Path, home: Option<&Path>) -> Option<PathBuf> {
-    let in_repository = workspace.ancestors().any(|folder| folder.join(".git").exists());
-    let folders = if in_repository { project(workspace) } else { workspace.ancestors().collect() };
-    // What is the user's own is no stranger's.
-    let mut folders = folders.into_iter().filter(|folder| Some(*folder) != home);
+    // The user's own files are not a stranger's.
+    let mut folders = searched(workspace).into_iter().filter(|folder| Some(*folder) != home);
     folders.find_map(|folder| plugins(folder).or_else(|| names_plugins(folder)))
 }
 
@@ -251,12 +274,15 @@ fn read(file: &Path) -> Map<String, Value> {
 /// The settings in a file that need not be there; the error says why there are none.
 fn parsed(file: &Path) -> Result<Map<String, Value>, String> {
     let text = read_text(file)?.unwrap_or_default();
-    // The program fills these in before it looks whether it is JSON.
-    let is_template = text.contains("{env:") || text.contains("{file:");
     match parsed_text(&text) {
-        Err(problem) if !is_template => Err(format!("{}: {problem}", file.display())),
+        Err(problem) if !is_template(&text) => Err(format!("{}: {problem}", file.display())),
         parsed => Ok(parsed.unwrap_or_default()),
     }
+}
+
+/// Whether a text has references that the program fills in before it parses the text.
+fn is_template(text: &str) -> bool {
+    text.contains("{env:") || text.contains("{file:")
 }
 
 fn parsed_text(text: &str) -> Result<Map<String, Value>, String> {
@@ -336,6 +362,39 @@ mod tests {
         assert_eq!(unused, ["provider.project", "enabled_providers"]);
         // In the home folder the same file is the user's.
         assert_eq!(places.unused(home.path()), []);
+    }
+
+    /// A file of the project that cannot be understood may change any provider.
+    #[test]
+    fn fetched_providers_are_kept_only_where_a_project_certainly_leaves_them_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let work = home.path().join("work");
+        let file = work.join("opencode.json");
+        fs::create_dir(&work).unwrap();
+        let login = r#"{"https://corp": {"type": "wellknown", "key": "K", "token": "t"}}"#;
+        let places = places(home.path(), &[("OPENCODE_AUTH_CONTENT", login)]);
+        let mentioned = || {
+            let found = places.look(&work, Inherit::All).foreign;
+            found.map(|names| names.into_iter().collect::<Vec<_>>().join(" "))
+        };
+        assert_eq!(mentioned().as_deref(), Some(""));
+        let large = format!("{{\"provider\": {{\"a\": {{}}}} {}}}", " ".repeat(2 << 20));
+        for (text, expected) in [
+            (r#"{"provider": {"a": {}, "b": {}}}"#, Some("a b")),
+            (r#"{"theme": "x"} // a comment"#, Some("")),
+            (r#"{"provider": {"{env:NAME}": {}}}"#, None),
+            (r#"{"provi{env:NAME}der": {"a": {}}}"#, None),
+            (r#"{"theme": "{file:./theme}"}"#, None),
+            (r#"{"provider": {"a": "#, None),
+            (&large, None),
+        ] {
+            fs::write(&file, text).unwrap();
+            assert_eq!(mentioned().as_deref(), expected, "{}", &text[..text.len().min(80)]);
+        }
+        // Without a repository the program looks in every folder above.
+        fs::write(&file, "{}").unwrap();
+        write(&home.path().join("opencode.json"), &json!({ "provider": { "above": {} } }));
+        assert_eq!(mentioned().as_deref(), Some("above"));
     }
 
     #[test]
