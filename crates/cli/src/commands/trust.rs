@@ -84,7 +84,7 @@ fn list() {
         is_empty = false;
         paint::line(&paint::printable(&root.display().to_string()));
         for id in known.trusted.keys() {
-            paint::line(&paint::printable(&format!("  {}", on_one_line(id))));
+            paint::line(&paint::printable(&format!("  {}", on_one_line(&id.to_string()))));
         }
     }
     if is_empty {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use atomic_registry::Registry;
 use atomic_registry::project::{
-    Definition, DefinitionKind, Repository, commands_in_git, program_definitions,
+    Definition, DefinitionKind, Reach, Repository, commands_in_git, number, program_definitions,
 };
 use atomic_registry::settings::Files;
 use atomic_runner::found_gates;
@@ -24,13 +24,13 @@ pub(crate) fn definitions_of(folder: &Path, registry: &Registry, files: &Files) 
     let root = &repository.root;
     let mut found = program_definitions(&top_of(root, &folder), &folder);
     found.extend(commands_in_git(&repository));
-    found.extend(registry.definitions(root));
-    found.extend(settings(root, files));
-    found.extend(checks(root, &folder));
+    let place = folder.strip_prefix(root).unwrap_or(&folder);
+    let own = [registry.definitions(root), settings(root, files), checks(place, &folder)];
+    let own = own.into_iter().flatten();
+    found.extend(own.map(|definition| definition.within(place, Reach::Folder)));
     found.extend(workflows(root, &folder));
     found.extend(programs(root, &folder));
-    found.sort();
-    found.dedup();
+    number(&mut found);
     found
 }
 
@@ -60,8 +60,7 @@ fn settings(root: &Path, files: &Files) -> Vec<Definition> {
 }
 
 /// Of a check that is found, the command line counts, and not what it runs.
-fn checks(root: &Path, folder: &Path) -> Vec<Definition> {
-    let place = folder.strip_prefix(root).unwrap_or(folder);
+fn checks(place: &Path, folder: &Path) -> Vec<Definition> {
     let check = |command: &String| {
         Definition::new(DefinitionKind::Check, place, command, command).detailed("")
     };
@@ -108,6 +107,9 @@ pub(crate) fn workflow_definition(root: &Path, path: &Path, hash: &str) -> Defin
     };
     let inside = found.strip_prefix(root).unwrap_or(&found);
     let name = inside.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let definition = Definition::new(DefinitionKind::Workflow, inside, name, "");
-    Definition { digest: hash.to_owned(), ..definition }
+    let around = inside.ancestors().find(|above| above.ends_with(".atomic")).unwrap_or(inside);
+    let place = around.parent().unwrap_or(Path::new("")).to_owned();
+    let mut definition = Definition::new(DefinitionKind::Workflow, inside, name, "");
+    hash.clone_into(&mut definition.digest);
+    definition.within(place, Reach::Folder)
 }

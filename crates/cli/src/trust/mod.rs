@@ -4,15 +4,16 @@
 //! [`Catalog`](crate::catalog::Catalog), which holds a [`ProjectTrust`]; settings, registry,
 //! workflow code and agent programs follow it.
 
+mod compare;
 mod definitions;
 mod question;
 mod store;
 
 use std::io::IsTerminal as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use atomic_registry::project::{Definition, DefinitionKind, Repository, on_one_line};
-use atomic_registry::settings::{Origin, TRUST, TRUSTED_FOLDERS, Values};
+use atomic_registry::project::{Definition, DefinitionId, DefinitionKind, Repository, on_one_line};
+use atomic_registry::settings::{TRUSTED_FOLDERS, Values};
 
 pub(crate) use definitions::{definitions_of, workflow_definition};
 pub(crate) use question::{Answer, ask, question_text};
@@ -40,6 +41,9 @@ pub(crate) enum Standing {
     Undecided,
     /// The user trusted the repository, and definitions have changed since.
     Changed(Vec<Change>),
+    /// The user trusted the repository in another folder, and this one has definitions that were
+    /// not listed then.
+    Unseen(Vec<Definition>),
 }
 
 /// A difference between the definitions that were trusted and those that are there.
@@ -48,7 +52,7 @@ pub(crate) enum Change {
     Added(Definition),
     Changed(Definition),
     /// The id of a definition that is gone.
-    Removed(String),
+    Removed(DefinitionId),
 }
 
 /// An answer to the question about trust, and the definitions it was given about.
@@ -108,78 +112,6 @@ impl ProjectTrust {
         trust
     }
 
-    fn found(&self, users: &Values) -> Standing {
-        let said = users.get(&TRUST).and_then(|said| Some((users.switch(&TRUST)?, &said.origin)));
-        let is_withdrawn = self.remembered.is_withdrawn;
-        match said {
-            // What was said about all repositories does not outdo what was said about this one.
-            Some((true, Origin::File { .. })) if is_withdrawn => {}
-            Some((is_trusted, _)) => return Standing::Said(is_trusted),
-            None => {}
-        }
-        if !is_withdrawn && self.is_in_trusted_folder(&self.repository.root) {
-            return Standing::InTrustedFolder;
-        }
-        let changes = self.changes();
-        let remembered = &self.remembered;
-        match &remembered.declined {
-            _ if changes.is_empty() && self.definitions.is_empty() => Standing::Nothing,
-            _ if changes.is_empty() => Standing::Trusted,
-            Some(declined) if *declined == digests(&self.definitions) => Standing::Declined,
-            _ if remembered.is_trusted => Standing::Changed(changes),
-            _ => Standing::Undecided,
-        }
-    }
-
-    /// The differences to what was trusted.
-    fn changes(&self) -> Vec<Change> {
-        let known = &self.remembered.trusted;
-        let mut changes = vec![];
-        for definition in &self.definitions {
-            match known.get(&definition.id()) {
-                Some(digest) if *digest == definition.digest => {}
-                Some(_) => changes.push(Change::Changed(definition.clone())),
-                // `npm run` and direnv add folders of the project to PATH. In a repository that is
-                // trusted this is the user's doing.
-                None if self.remembered.is_trusted
-                    && definition.kind == DefinitionKind::Programs => {}
-                None => changes.push(Change::Added(definition.clone())),
-            }
-        }
-        if self.remembered.is_trusted {
-            let current = digests(&self.definitions);
-            let gone = known.keys().filter(|id| !current.contains_key(*id));
-            let gone = gone.filter(|id| self.is_missed(id));
-            changes.extend(gone.map(|id| Change::Removed(id.clone())));
-        }
-        changes
-    }
-
-    /// The ids of definitions that were trusted and are gone.
-    fn removed(&self) -> Vec<String> {
-        let removed = self.changes().into_iter().filter_map(|change| match change {
-            Change::Removed(id) => Some(id),
-            Change::Added(_) | Change::Changed(_) => None,
-        });
-        removed.collect()
-    }
-
-    /// Whether a definition that is gone may have protected something here: one in this folder or
-    /// above it, and of a kind that acts by itself.
-    fn is_missed(&self, id: &str) -> bool {
-        let mut words = id.splitn(3, ' ');
-        let (kind, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        let acts =
-            !["check", "workflow", "instructions", "programs", "file", "setting"].contains(&kind);
-        let path = Path::new(path);
-        let is_folder = |part: &Component<'_>| {
-            !part.as_os_str().as_encoded_bytes().starts_with(b".")
-                && path.file_name() != Some(part.as_os_str())
-        };
-        let place: PathBuf = path.components().take_while(is_folder).collect();
-        acts && self.folder.starts_with(self.repository.root.join(place))
-    }
-
     fn is_in_trusted_folder(&self, root: &Path) -> bool {
         self.trusted_folders.iter().any(|folder| root.starts_with(folder))
     }
@@ -191,7 +123,10 @@ impl ProjectTrust {
             Standing::Nothing | Standing::InTrustedFolder | Standing::Trusted | Standing::Once => {
                 true
             }
-            Standing::Declined | Standing::Undecided | Standing::Changed(_) => false,
+            Standing::Declined
+            | Standing::Undecided
+            | Standing::Changed(_)
+            | Standing::Unseen(_) => false,
         }
     }
 
@@ -204,25 +139,13 @@ impl ProjectTrust {
     /// there, and otherwise says what is not used. Definitions that have changed since they were
     /// trusted are refused then, because one of them may be there to protect.
     pub(crate) fn settle(&mut self, asking: Asking) -> Result<(), Failure> {
-        match (&self.standing, asking) {
-            (Standing::Undecided | Standing::Changed(_), Asking::Terminal) => {
+        match asking {
+            Asking::Terminal if self.is_open() => {
                 let answer = ask(&question_text(self));
                 self.answer(answer)?;
             }
-            (Standing::Changed(changes), Asking::Nobody) => {
-                return Err(Failure::Usage(refusal(&self.repository.root, changes)));
-            }
-            (
-                Standing::Said(_)
-                | Standing::Nothing
-                | Standing::InTrustedFolder
-                | Standing::Trusted
-                | Standing::Once
-                | Standing::Declined
-                | Standing::Undecided
-                | Standing::Changed(_),
-                _,
-            ) => {}
+            Asking::Nobody => self.refusal().map_or(Ok(()), Err)?,
+            Asking::Terminal | Asking::Looking => {}
         }
         if asking == Asking::Looking {
             return Ok(());
@@ -238,7 +161,7 @@ impl ProjectTrust {
 
     /// Whether a person has to be asked.
     pub(crate) fn is_open(&self) -> bool {
-        matches!(self.standing, Standing::Undecided | Standing::Changed(_))
+        matches!(self.standing, Standing::Undecided | Standing::Changed(_) | Standing::Unseen(_))
     }
 
     /// Takes what a person has answered for this time.
@@ -253,8 +176,8 @@ impl ProjectTrust {
     /// Takes what a person has answered, and remembers it if that is possible. Without an answer,
     /// definitions that have changed since they were trusted are refused.
     pub(crate) fn answer(&mut self, answer: Answer) -> Result<Answered, Failure> {
-        if let (Answer::None, Standing::Changed(changes)) = (answer, &self.standing) {
-            return Err(Failure::Usage(refusal(&self.repository.root, changes)));
+        if let (Answer::None, Some(refusal)) = (answer, self.refusal()) {
+            return Err(refusal);
         }
         if let Err(failure) = self.remember(answer) {
             paint::warn(&failure.to_string());
@@ -279,8 +202,10 @@ impl ProjectTrust {
     pub(crate) fn remember(&mut self, answer: Answer) -> Result<(), Failure> {
         self.take(answer);
         let definitions = digests(&self.definitions);
+        let folder = self.folder.strip_prefix(&self.repository.root).unwrap_or(&self.folder);
+        let folder = folder.to_owned();
         let decision = match answer {
-            Answer::Trust => Decision::Trusted { definitions, removed: self.removed() },
+            Answer::Trust => Decision::Trusted { folder, definitions, removed: self.removed() },
             Answer::GoOnWithout => Decision::Declined { definitions },
             Answer::Once => {
                 self.remember_once();
@@ -326,10 +251,12 @@ impl ProjectTrust {
         if self.is_trusted() || self.definitions.is_empty() {
             return None;
         }
+        let why = match self.remembered.is_trusted && self.standing != Standing::Said(false) {
+            true => "this folder has definitions that you have not trusted",
+            false => "this repository is not trusted",
+        };
         let listed = summary(&self.definitions);
-        Some(format!(
-            "not used, because this repository is not trusted: {listed} (to use them: atomic trust .)"
-        ))
+        Some(format!("not used, because {why}: {listed} (to use them: atomic trust .)"))
     }
 
     /// Whether workflow code may be run: `path` is where it was found.
@@ -338,14 +265,22 @@ impl ProjectTrust {
         match &self.standing {
             Standing::Said(is_trusted) => *is_trusted,
             Standing::InTrustedFolder if path.starts_with(&self.repository.root) => true,
-            Standing::Once | Standing::Trusted if self.definitions.contains(&definition) => true,
+            Standing::Once | Standing::Trusted
+                if self
+                    .definitions
+                    .iter()
+                    .any(|one| one.id() == definition.id() && one.digest == definition.digest) =>
+            {
+                true
+            }
             Standing::Nothing
             | Standing::InTrustedFolder
             | Standing::Trusted
             | Standing::Once
             | Standing::Declined
             | Standing::Undecided
-            | Standing::Changed(_) => self.is_remembered(path, digest),
+            | Standing::Changed(_)
+            | Standing::Unseen(_) => self.is_remembered(path, digest),
         }
     }
 
@@ -448,7 +383,7 @@ impl std::fmt::Display for Change {
         match self {
             Self::Added(definition) => write!(f, "added    {definition}"),
             Self::Changed(definition) => write!(f, "changed  {definition}"),
-            Self::Removed(id) => write!(f, "removed  {}", on_one_line(id)),
+            Self::Removed(id) => write!(f, "removed  {}", on_one_line(&id.to_string())),
         }
     }
 }

@@ -54,6 +54,9 @@ pub(crate) fn question_text(trust: &ProjectTrust) -> String {
         lines.push(format!("{root} has changed since you trusted it:"));
         lines.extend(changes.iter().take(LISTED_COMMANDS).map(|change| format!("  {change}")));
         lines.extend(more(changes.len(), LISTED_COMMANDS));
+    } else if let Standing::Unseen(unseen) = &trust.standing {
+        lines.push(format!("You trust {root}, and in this folder it also defines:"));
+        lines.extend(listed(unseen));
     } else {
         lines.push(format!("{root} defines what is used only if you trust it:"));
         lines.extend(listed(&trust.definitions));

@@ -3,13 +3,13 @@
 //! One line per decision, appended with one write, so that several programs can decide at once and
 //! a damaged line takes no other with it. Nothing in a project can decide for itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use atomic_registry::project::Definition;
+use atomic_registry::project::{Definition, DefinitionId, path_text};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::home;
 
 /// Definitions by id, each with its hash.
-pub(crate) type Digests = BTreeMap<String, String>;
+pub(crate) type Digests = BTreeMap<DefinitionId, String>;
 
 /// The ids and hashes of definitions.
 pub(crate) fn digests<'d>(definitions: impl IntoIterator<Item = &'d Definition>) -> Digests {
@@ -36,6 +36,7 @@ pub(crate) struct TrustStore {
 struct Entry {
     at: Timestamp,
     /// The repository's root.
+    #[serde(with = "path_text")]
     root: PathBuf,
     #[serde(flatten)]
     decision: Decision,
@@ -47,22 +48,59 @@ struct Entry {
 pub(crate) enum Decision {
     /// These definitions may be used, from now on.
     Trusted {
+        /// The folder in which the user decided, from the repository's root. Definitions of other
+        /// folders were not listed.
+        #[serde(with = "path_text")]
+        folder: PathBuf,
+        #[serde(with = "listed")]
         definitions: Digests,
         /// The ids of definitions that were trusted before and are gone.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        removed: Vec<String>,
+        removed: Vec<DefinitionId>,
     },
     /// These definitions may be used, and nothing is decided about others: Atomic itself wrote them
     /// for the user, or the user was asked about just these.
-    Allowed { definitions: Digests },
+    Allowed {
+        #[serde(with = "listed")]
+        definitions: Digests,
+    },
     /// These definitions may be used by the run that began then, also when it is resumed.
-    Once { definitions: Digests },
+    Once {
+        #[serde(with = "listed")]
+        definitions: Digests,
+    },
     /// Runs go on without these definitions.
-    Declined { definitions: Digests },
+    Declined {
+        #[serde(with = "listed")]
+        definitions: Digests,
+    },
     /// This workflow code was run: a session that has kept it may be resumed.
     Ran { hash: String },
     /// Nothing before this counts any more.
     Withdrawn,
+}
+
+/// Definitions with their hashes as a list: the keys of a JSON object are texts.
+mod listed {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::{DefinitionId, Digests};
+
+    #[derive(Serialize, Deserialize)]
+    struct Row<I> {
+        #[serde(flatten)]
+        id: I,
+        digest: String,
+    }
+
+    pub(super) fn serialize<S: Serializer>(all: &Digests, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(all.iter().map(|(id, digest)| Row { id, digest: digest.clone() }))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Digests, D::Error> {
+        let rows: Vec<Row<DefinitionId>> = Vec::deserialize(from)?;
+        Ok(rows.into_iter().map(|row| (row.id, row.digest)).collect())
+    }
 }
 
 /// What the decisions about one repository come to.
@@ -76,8 +114,10 @@ pub(crate) struct Remembered {
     pub(crate) trusted: Digests,
     /// The definitions that a run may use when it is resumed, besides those.
     pub(crate) once: Vec<Digests>,
-    /// The definitions without which runs go on.
-    pub(crate) declined: Option<Digests>,
+    /// The definitions without which runs go on, for each folder.
+    pub(crate) declined: Vec<Digests>,
+    /// The folders in which the user has decided to trust, from the repository's root.
+    pub(crate) folders: BTreeSet<PathBuf>,
 }
 
 /// The largest file of decisions that is read, in bytes.
@@ -102,15 +142,16 @@ impl TrustStore {
         let mut known = Remembered::default();
         for entry in self.entries.iter().filter(|entry| entry.root == root) {
             match &entry.decision {
-                Decision::Trusted { definitions, removed } => {
+                Decision::Trusted { folder, definitions, removed } => {
                     known.is_trusted = true;
+                    known.folders.insert(folder.clone());
                     known.trusted.retain(|id, _| !removed.contains(id));
                     known.trusted.extend(definitions.clone());
-                    known.declined = None;
+                    known.declined.clear();
                 }
                 Decision::Allowed { definitions } => known.trusted.extend(definitions.clone()),
                 Decision::Once { definitions } => known.once.push(definitions.clone()),
-                Decision::Declined { definitions } => known.declined = Some(definitions.clone()),
+                Decision::Declined { definitions } => known.declined.push(definitions.clone()),
                 Decision::Ran { .. } => {}
                 Decision::Withdrawn => known = Remembered::default(),
             }

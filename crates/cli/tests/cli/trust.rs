@@ -139,6 +139,59 @@ fn subfolders_and_worktrees_follow_their_repository() {
     assert!(is_trusted(&env));
 }
 
+/// A repository is trusted at its root. A folder that was never worked in follows as far as it
+/// brings nothing that was not listed.
+#[test]
+fn folders_of_a_trusted_repository_follow_until_they_bring_something_new() {
+    let env = TestEnv::new();
+    git(&env.work(), &["init", "-q"]);
+    let npm = r#"{"scripts": {"test": "true"}}"#;
+    for folder in ["", "same/", "new/"] {
+        write(&env, &format!("work/{folder}package.json"), npm);
+        write(&env, &format!("work/{folder}CLAUDE.md"), "Be kind.");
+    }
+    write(&env, "work/.atomic/agents/worker.md", "You work.");
+    write(&env, "work/new/Makefile", "test:\n\ttrue\n");
+    write(&env, "work/new/.mcp.json", r#"{"mcpServers": {"db": {"command": "npx"}}}"#);
+    assert_eq!(env.run(["trust", "."]).code, Some(0));
+    let (same, new) = (env.work().join("same"), env.work().join("new"));
+    assert!(is_trusted_in(&env, &same));
+    // Nothing that was trusted is there to protect, so the run goes on without what is new.
+    assert!(!is_trusted_in(&env, &new));
+    let asked_in_new = |answer: &'static str| {
+        let mut asked = turn(&env, &[]);
+        asked.current_dir(&new);
+        typing(&asked, &[("1, 2 or 3: ", answer, &|| ())])
+    };
+    let asked = asked_in_new("3\n");
+    let (question, _) = asked.stdout.split_once("1, 2 or 3: ").unwrap();
+    assert!(question.contains("make test") && question.contains("db: npx"), "{question}");
+    assert!(!question.contains("npm test"), "was listed at the root: {question}");
+    assert!(!is_trusted_in(&env, &new));
+    assert!(is_trusted(&env) && is_trusted_in(&env, &same), "declined for the new folder only");
+    // Another definition asks again.
+    write(&env, "work/new/.mcp.json", r#"{"mcpServers": {"db": {"command": "npm"}}}"#);
+    assert_eq!(asked_in_new("1\n").code, Some(0));
+    assert!(is_trusted_in(&env, &new) && is_trusted(&env) && is_trusted_in(&env, &same));
+    write(&env, "work/new/.mcp.json", r#"{"mcpServers": {"db": {"command": "bun"}}}"#);
+    let refused = |folder: &Path| {
+        let mut command = turn(&env, &[]);
+        command.current_dir(folder);
+        ran(command).code == Some(2)
+    };
+    assert!(refused(&new) && is_trusted(&env), "changed since it was trusted");
+    // A hook that is trusted in the whole repository may be there to protect.
+    write(&env, "work/.claude/settings.json", HOOKS);
+    assert_eq!(env.run(["trust", "."]).code, Some(0));
+    assert!(is_trusted_in(&env, &same));
+    write(&env, "work/same/.mcp.json", r#"{"mcpServers": {"a": {"command": "b"}}}"#);
+    assert!(refused(&same));
+    // A folder of texts has more than texts.
+    let texts = env.work().join("texts");
+    write(&env, "work/texts/.claude/agents/a.md", "---\nhooks: {}\n---\n");
+    assert!(refused(&texts));
+}
+
 #[test]
 fn withdrawal_holds_at_once_and_over_folders_that_are_trusted() {
     let env = hooked();

@@ -6,16 +6,20 @@
 
 mod files;
 mod git;
+mod identity;
 mod programs;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 pub use files::ProjectFiles;
 pub use git::{Repository, commands_in_git};
+pub use identity::{DefinitionId, Reach, path_text};
 pub use programs::{is_never_used, program_definitions};
 
 /// Something a project defines.
@@ -31,10 +35,17 @@ pub struct Definition {
     pub detail: String,
     /// The hash of the definition.
     pub digest: String,
+    /// The folder it counts in, from the repository's root.
+    pub folder: PathBuf,
+    /// Whether it counts in the folders below as well.
+    pub reach: Reach,
+    /// Its number among definitions with the same kind, place and name, from 0.
+    nth: usize,
 }
 
 /// What kind of thing a project defines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum DefinitionKind {
     /// A command that an agent program runs when something happens.
     Hook,
@@ -89,7 +100,7 @@ impl DefinitionKind {
         }
     }
 
-    /// The word that begins the id of such a definition.
+    /// The word for such a definition in a line about its id.
     fn word(self) -> &'static str {
         match self {
             Self::Hook => "hook",
@@ -120,7 +131,15 @@ impl Definition {
         text: &str,
     ) -> Self {
         let (path, name, detail) = (path.into(), name.into(), one_line(text));
-        Self { kind, path, name, detail, digest: digest(text) }
+        let (folder, reach) = (PathBuf::new(), Reach::Below);
+        Self { kind, path, name, detail, digest: digest(text), folder, reach, nth: 0 }
+    }
+
+    /// The same in a folder, from the repository's root. Without this a definition counts in the
+    /// whole repository.
+    #[must_use]
+    pub fn within(self, folder: impl Into<PathBuf>, reach: Reach) -> Self {
+        Self { folder: folder.into(), reach, ..self }
     }
 
     /// The same with another line about what it would do.
@@ -129,9 +148,34 @@ impl Definition {
         Self { detail: one_line(&detail.into()), ..self }
     }
 
-    /// The name under which a decision remembers the definition.
-    pub fn id(&self) -> String {
-        format!("{} {} {}", self.kind.word(), self.path.display(), self.name)
+    /// The identity under which a decision remembers the definition.
+    ///
+    /// Of a check that is found, the command line counts, wherever in the repository it would run:
+    /// what it runs can change without a question, too.
+    pub fn id(&self) -> DefinitionId {
+        let is_check = self.kind == DefinitionKind::Check;
+        let unless_check = |path: &PathBuf| if is_check { PathBuf::new() } else { path.clone() };
+        DefinitionId {
+            kind: self.kind,
+            folder: unless_check(&self.folder),
+            reach: self.reach,
+            path: unless_check(&self.path),
+            name: self.name.clone(),
+            nth: self.nth,
+        }
+    }
+}
+
+/// Sorts definitions, drops repetitions, and numbers those that would have the same id: a list of
+/// plugins without names, a server that two keys of one file define.
+pub fn number(definitions: &mut Vec<Definition>) {
+    definitions.sort();
+    definitions.dedup();
+    let mut known: BTreeMap<DefinitionId, usize> = BTreeMap::new();
+    for definition in definitions {
+        let count = known.entry(definition.id()).or_insert(0);
+        definition.nth = *count;
+        *count += 1;
     }
 }
 

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use jsonc_parser::ParseOptions;
 use serde_json::{Map, Value};
 
-use super::{Definition, DefinitionKind as Kind, ProjectFiles, commands, folders_between};
+use super::{
+    Definition, DefinitionKind as Kind, ProjectFiles, Reach, commands, folders_between, number,
+};
 use crate::files;
 
 /// Files of settings, each key of which is a definition.
@@ -147,10 +149,10 @@ pub fn program_definitions(root: &Path, folder: &Path) -> Vec<Definition> {
         CODE.iter().for_each(|(folder, kind)| reader.code(folder, *kind));
         INSTRUCTIONS.iter().for_each(|name| reader.instructions(name));
         FOLDERS.iter().for_each(|(folder, known)| reader.others(folder, known));
-        found.append(&mut reader.found);
+        let place = folder.strip_prefix(root).unwrap_or(folder);
+        found.extend(reader.found.into_iter().map(|one| one.within(place, Reach::Below)));
     }
-    found.sort();
-    found.dedup();
+    number(&mut found);
     found
 }
 
@@ -328,5 +330,57 @@ impl Reader<'_> {
         let mut names: Vec<String> = names.take(MOST).collect();
         names.sort();
         names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::program_definitions;
+    use crate::project::DefinitionId;
+
+    /// The ids and hashes of what one settings file defines.
+    fn remembered(settings: &Value) -> BTreeMap<DefinitionId, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::write(root.join("opencode.json"), settings.to_string()).unwrap();
+        let found = program_definitions(&root, &root);
+        let remembered: BTreeMap<DefinitionId, String> =
+            found.iter().map(|one| (one.id(), one.digest.clone())).collect();
+        assert_eq!(remembered.len(), found.len(), "two definitions share an id: {found:?}");
+        remembered
+    }
+
+    fn settings() -> impl Strategy<Value = Value> {
+        let plugins =
+            [json!("x"), json!(["x", {}]), json!(["x", {"a": 1}]), json!({"b": 2}), json!(1)];
+        let plugins = prop::collection::btree_set(0..plugins.len(), 0..4)
+            .prop_map(move |all| all.into_iter().map(|at| plugins[at].clone()).collect::<Vec<_>>());
+        let servers = prop::collection::btree_map("[a ]{1,2}", "[c ]{1,2}", 0..3);
+        (plugins, servers.clone(), servers).prop_map(
+            |(plugins, one, other)| json!({"plugin": plugins, "mcp": one, "mcpServers": other}),
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+        #[test]
+        fn no_two_definitions_share_an_id(one in settings(), other in settings()) {
+            let swapped = |value: &Value| {
+                // Both keys define servers, so it does not matter under which of them one stands.
+                let key = |key: &str| value[key].as_object().unwrap().clone();
+                let mut servers: Vec<_> = key("mcp").into_iter().chain(key("mcpServers")).collect();
+                servers.sort_by_key(|(name, value)| (name.clone(), value.to_string()));
+                servers.dedup();
+                (value["plugin"].clone(), servers)
+            };
+            let is_same = swapped(&one) == swapped(&other);
+            prop_assert_eq!(remembered(&one) == remembered(&other), is_same);
+        }
     }
 }

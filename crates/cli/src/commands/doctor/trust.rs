@@ -30,6 +30,15 @@ pub(super) fn look(known: &Known) -> Vec<Remark> {
             let remedy = "look at the definitions, then run: atomic trust .";
             Remark::new(Severity::Warning, text, remedy)
         }
+        Standing::Unseen(unseen) => {
+            let lines: Vec<String> = unseen.iter().map(ToString::to_string).collect();
+            let text = format!(
+                "you trust the repository, but have not decided about what this folder adds\n{}",
+                lines.join("\n")
+            );
+            let remedy = "look at the definitions, then run: atomic trust .";
+            Remark::new(Severity::Note, text, remedy)
+        }
     }];
     let used = if trust.is_trusted() { "used" } else { "not used" };
     remarks.extend(trust.definitions.iter().map(|definition| remark(definition, used)));
