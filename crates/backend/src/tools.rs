@@ -314,7 +314,7 @@ impl ToolRules {
                     (false, _) => Some(format!("not {uses}")),
                     (true, false) => Some(format!("only {uses}")),
                     (true, true) if rest.iter().any(|it| !it.allowed) => {
-                        Some(format!("again {uses}"))
+                        Some(format!("except {uses}"))
                     }
                     (true, true) => None,
                 }

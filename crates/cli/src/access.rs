@@ -27,7 +27,7 @@ const WEB: &[&str] = &["webfetch", "websearch"];
 /// Tools that are not shown: they are not part of an agent's work.
 const LEFT_OUT: [&str; 3] = ["reportintent", "structuredoutput", "question"];
 
-/// Tools that come with others of a set. Nobody misses one that a program does not have.
+/// Tools that come with others of a set. One that a program does not have is not reported.
 const COMPANIONS: [&str; 14] = [
     "bashinput",
     "bashoutput",
@@ -123,7 +123,7 @@ impl Access {
         });
         lines.extend(self.limits(&own));
         if !self.missing.is_empty() {
-            lines.push(format!("not there: {}", self.missing.join(", ")));
+            lines.push(format!("not available: {}", self.missing.join(", ")));
         }
         lines
     }

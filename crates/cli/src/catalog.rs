@@ -125,20 +125,22 @@ impl Catalog {
         self.tell_denied();
     }
 
-    /// Says how many definitions name tools that are not known, or restrict their tools in a way
-    /// that cannot be understood: they get less than their authors may think.
+    /// Reports definitions with unknown tools, or with restrictions that cannot be understood or
+    /// applied: more tools are denied to them than their authors may expect.
     fn tell_denied(&self) {
         let is_denied = |entity: &&Entity| entity.tools.unclear || !entity.tools.unknown.is_empty();
         let names: Vec<&str> =
             self.registry.all().filter(is_denied).map(|entity| entity.name.as_str()).collect();
         let some = match names.as_slice() {
             [] => return,
-            [one] => format!("the tools of {one} are"),
-            [first, .., last] if names.len() == 2 => format!("the tools of {first} and {last} are"),
-            [first, ..] => format!("the tools of {first} and {} others are", names.len() - 1),
+            [one] => (*one).to_owned(),
+            [first, .., last] if names.len() == 2 => format!("{first} and {last}"),
+            [first, ..] => format!("{first} and {} others", names.len() - 1),
         };
-        let text =
-            format!("{some} not all known, and what is not known is denied; see atomic doctor");
+        let text = format!(
+            "some tools of {some} are denied: a tool is unknown, or a restriction cannot be applied; \
+             run: atomic doctor"
+        );
         paint::aside(&paint::printable(&text));
     }
 

@@ -65,12 +65,12 @@ impl Tools {
         decided.problems
     }
 
-    /// Nothing at all.
+    /// Returns the restriction that allows no tool.
     pub(crate) fn none() -> Self {
         Self { only: Some(vec![]), ..Self::default() }
     }
 
-    /// Nothing at all, because it is not clear what is meant.
+    /// Returns the restriction that allows no tool because the written one is not understood.
     pub(crate) fn denied() -> Self {
         Self { unclear: true, ..Self::none() }
     }

@@ -193,7 +193,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Finding {
     }
 }
 
-/// What is said about a link out of the repository.
+/// The finding about a link out of the repository.
 pub(crate) fn outside(path: &Path) -> Finding {
     let remedy =
         "copy what it leads to into the repository, or look at it, then run: atomic trust .";

@@ -202,8 +202,8 @@ impl Decided {
         }
     }
 
-    /// Whether something is allowed. Nobody is asked while agents work, so `ask` is allowed, as with
-    /// OpenCode's own `--auto`.
+    /// Returns whether a value allows. Agents work without permission prompts, so `ask` allows, as
+    /// with OpenCode's own `--auto`.
     fn action(&mut self, key: &str, value: &Value) -> bool {
         let word = value.as_str().map(|word| word.trim().to_lowercase());
         match word.as_deref() {
@@ -220,7 +220,7 @@ impl Decided {
 
 /// A permission mode of Claude Code.
 pub(crate) enum Mode {
-    /// A mode that does not restrict, because nobody is asked while agents work.
+    /// A mode that does not restrict, because agents work without permission prompts.
     Free,
     /// A mode that allows only reading, which needs no permission.
     Reading(Vec<Decision>),
@@ -243,7 +243,7 @@ pub(crate) fn helpers(names: impl Iterator<Item = String>) -> Vec<Decision> {
     std::iter::once(Decision::new("task", None, false)).chain(allowed).collect()
 }
 
-/// Nothing at all.
+/// Returns the layer that denies every tool.
 pub(crate) fn nothing() -> Vec<Decision> {
     vec![Decision::new("*", None, false)]
 }
@@ -316,7 +316,7 @@ pub(crate) fn shown(layer: &[Decision]) -> String {
                 left.iter().filter(is_special).map(ToString::to_string).collect();
             let again = match again.is_empty() {
                 true => String::new(),
-                false => format!(", though {}", again.join(", ")),
+                false => format!(", except {}", again.join(", ")),
             };
             format!("all but {denied}{again}")
         }

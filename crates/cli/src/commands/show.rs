@@ -84,7 +84,10 @@ fn tools(entity: &Entity, kind: Kind) {
         field("tools", &format!("{tools}{by}"));
     }
     if tools.unclear {
-        field("unclear", "something about tools cannot be read and is denied: see atomic doctor");
+        field(
+            "unclear",
+            "a restriction cannot be applied as written, so more is denied; run: atomic doctor",
+        );
     }
     if !tools.unknown.is_empty() {
         field("unknown", &format!("{} (allows nothing)", tools.unknown.join(", ")));

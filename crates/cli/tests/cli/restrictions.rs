@@ -103,9 +103,11 @@ fn settings_that_cannot_be_opened_deny_and_are_reported() {
 fn tools_that_are_not_known_are_reported_at_the_start() {
     let env = TestEnv::new();
     write(&env, "work/.claude/agents/one.md", "---\ntools: Read, Frobnicate\n---\nGo.\n");
-    let line = |ran: &str| ran.lines().filter(|line| line.contains("is denied")).count();
+    let line = |ran: &str| {
+        ran.lines().filter(|line| line.contains("are denied: a tool is unknown")).count()
+    };
     let alone = env.run(["list"]);
-    assert!(alone.stderr.contains("the tools of one are not all known"), "{alone:?}");
+    assert!(alone.stderr.contains("some tools of one are denied"), "{alone:?}");
     write(&env, "work/.opencode/agent/two.md", "---\npermission: {edit: never}\n---\nGo.\n");
     write(&env, "work/.opencode/agent/three.md", "---\npermission:\n---\nGo.\n");
     let several = env.run(["list"]);
