@@ -7,13 +7,15 @@
 
 mod git;
 mod interpreter;
+mod runners;
 mod tables;
 
 use git::Git;
 use interpreter::{Next, Running, is_input};
+use runners::{RUNNERS, Runner};
 use tables::{
-    DECIDING, EVALUATED_NUMBERS, First, Interpreter, KEYWORDS, RUN_INPUT, RUNNER, RUNNERS, RUNS,
-    UNKNOWN_PROGRAM, WRAPPERS, Wrapper, XARGS, rule_for,
+    DECIDING, EVALUATED_NUMBERS, First, Interpreter, KEYWORDS, RUN_INPUT, SHELL, UNKNOWN_PROGRAM,
+    WRAPPERS, Wrapper, XARGS, rule_for,
 };
 
 use super::refusal::{
@@ -29,6 +31,10 @@ pub(super) struct SimpleCommand {
     pub(super) expects_file: bool,
     /// Whether this redirection is `>&`.
     pub(super) is_descriptor: bool,
+    /// Whether this redirection is `<`.
+    pub(super) is_input: bool,
+    /// The numbers of the templates in the names of files that are its input.
+    pub(super) inputs: Vec<usize>,
     /// Whether a `[[` waits for its `]]`, up to which no operator ends the command.
     pub(super) is_condition: bool,
     /// The number of the first template that belongs to this command.
@@ -39,16 +45,16 @@ pub(super) struct SimpleCommand {
     is_unknown: bool,
     /// Whether a substitution among its words runs what it reads.
     feeds_code: bool,
-    /// Whether the arguments belong to `find`, which may run several programs.
-    is_find: bool,
+    /// The options of `find` or `fd`, which may run several programs, behind which one is named.
+    runs_behind: &'static [&'static str],
+    /// Whether it copies to other machines, where a shell may parse what stands behind `host:`.
+    copies: bool,
     /// Whether `xargs` puts its input into the arguments (`-I`).
     replaces: bool,
     /// Whether `xargs` makes the last program's arguments out of its input.
     is_fed: bool,
     /// Whether the program runs what it reads.
     runs_input: bool,
-    /// Whether the program runs another one, in a container, that comes somewhere in its arguments.
-    runs_others: bool,
     /// The last word, for options that take a name.
     last: Vec<u8>,
 }
@@ -85,7 +91,9 @@ enum Phase {
     /// The first argument of `printf`.
     Format,
     /// An argument of a program that runs another one behind a subcommand: `uv run …`.
-    Runner,
+    Runner(&'static Runner),
+    /// An argument of `pwsh`, up to `-File` and the name of a script.
+    PowerShell,
     /// No template is accepted any more.
     Refused(&'static Refusal),
 }
@@ -102,7 +110,7 @@ impl SimpleCommand {
             return true;
         }
         let text = String::from_utf8_lossy(&word.text);
-        if self.is_find && is_exec(&text) {
+        if self.runs_behind.contains(&text.as_ref()) {
             self.phase = Phase::Program;
             self.interpreter = None;
             self.last.clone_from(&word.text);
@@ -127,8 +135,15 @@ impl SimpleCommand {
                 self.phase = if text == "-v" { Phase::Test } else { Phase::Arguments };
                 true
             }
-            Phase::Runner => {
-                self.runner(&text);
+            Phase::Runner(runner) => {
+                self.runner(&text, runner);
+                true
+            }
+            Phase::PowerShell => {
+                if self.last.eq_ignore_ascii_case(b"-file") {
+                    self.phase = Phase::Arguments;
+                    self.runs_input = is_input(&text);
+                }
                 true
             }
             Phase::Git(git) => {
@@ -164,8 +179,9 @@ impl SimpleCommand {
         }
         if text.contains(char::from(UNKNOWN)) {
             self.phase = Phase::Arguments;
-            self.is_unknown = true;
-            self.run(&UNKNOWN_PROGRAM, true);
+            let is_shell = text.starts_with(SHELL_VARIABLE);
+            self.is_unknown = !is_shell;
+            self.run(if is_shell { &SHELL } else { &UNKNOWN_PROGRAM }, true);
             return true;
         }
         let name = text.rsplit('/').next().unwrap_or(text);
@@ -173,9 +189,10 @@ impl SimpleCommand {
         self.phase = match name {
             "eval" | "trap" | "source" | "." | "alias" | "watch" | "parallel" | "su" | "enable"
             | "bind" | "complete" | "compgen" | "runuser" | "tmux" | "screen" | "hyperfine"
-            | "pwsh" | "powershell" | "just" | "nix-shell" => Phase::Refused(&EVALUATED),
+            | "just" | "nix-shell" | "socat" | "xterm" | "nodemon" | "watchexec"
+            | "concurrently" => Phase::Refused(&EVALUATED),
+            "pwsh" | "powershell" => Phase::PowerShell,
             "sqlite3" => Phase::Refused(&CODE),
-            _ if RUNNERS.contains(&name) => Phase::Runner,
             "ssh" | "slogin" | "autossh" => Phase::Remote { operands: 0, is_value: false },
             "git" => Phase::Git(Git::Option),
             "make" | "gmake" => Phase::Make,
@@ -191,10 +208,17 @@ impl SimpleCommand {
             "find" => Phase::Find,
             _ => Phase::Arguments,
         };
-        self.is_find |= name == "find";
+        self.runs_behind = match name {
+            "find" => &["-exec", "-execdir", "-ok", "-okdir"],
+            "fd" | "fdfind" => &["-x", "-X", "--exec", "--exec-batch"],
+            // A program that `find` runs; another may follow.
+            _ => self.runs_behind,
+        };
+        self.copies = matches!(name, "scp" | "rsync");
         self.runs_input = RUN_INPUT.contains(&name);
-        self.runs_others =
-            matches!(name, "docker" | "podman" | "nerdctl" | "kubectl" | "lxc" | "nsenter");
+        if let Some(runner) = RUNNERS.iter().find(|runner| runner.names.contains(&name)) {
+            self.phase = Phase::Runner(runner);
+        }
         if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name)) {
             self.is_fed |= name == XARGS;
             let operands = wrapper.operands;
@@ -211,13 +235,17 @@ impl SimpleCommand {
 
     fn wrapped(&mut self, text: &str, (wrapper, operands, is_value): (&'static Wrapper, u8, bool)) {
         let next = |operands, is_value| Phase::Wrapper { wrapper, operands, is_value };
+        if let Some(running) = &mut self.interpreter {
+            running.add(text);
+        }
         if is_value {
             self.phase = next(operands, false);
         } else if wrapper.names.contains(&"command") && matches!(text, "-v" | "-V") {
             // Only says what the name means.
             self.phase = Phase::Arguments;
         } else if text.starts_with('-') {
-            self.replaces |= self.is_fed && text.starts_with("-I");
+            let replaces = ["-I", "-i", "--replace"].iter().any(|one| text.starts_with(one));
+            self.replaces |= self.is_fed && replaces;
             match wrapper.takes_value(text) {
                 Some(takes_value) => self.phase = next(operands, takes_value),
                 // The next word may be its value, or the program.
@@ -230,17 +258,30 @@ impl SimpleCommand {
             // As in `env NAME=value program`.
         } else if operands > 0 {
             self.phase = next(operands - 1, false);
+        } else if text.starts_with(char::from(UNKNOWN)) && !text.starts_with(SHELL_VARIABLE) {
+            // Options, or the program: `sudo $FLAGS deploy` and `sudo $SHELL -c …`.
+            self.is_unknown = true;
+            self.run(&UNKNOWN_PROGRAM, true);
+        } else if matches!(text, "." | "..") {
+            // A folder, as in `go run .`; the command `.` is a part of the shell.
+            self.phase = Phase::Arguments;
         } else {
             self.phase = Phase::Program;
             self.program(text);
         }
     }
 
-    fn runner(&mut self, text: &str) {
-        if RUNS.contains(&text) {
-            self.phase = Phase::Wrapper { wrapper: &RUNNER, operands: 0, is_value: false };
+    fn runner(&mut self, text: &str, runner: &'static Runner) {
+        if runner.runs.contains(&text) {
+            let (wrapper, operands) = (runner.wrapper, runner.wrapper.operands);
+            self.phase = Phase::Wrapper { wrapper, operands, is_value: false };
+            self.interpreter = None;
+        } else if runner.groups.contains(&text) {
+            // Another subcommand follows.
         } else if !text.starts_with('-') && !self.last.starts_with(b"-") {
             self.phase = Phase::Arguments;
+            // `bun` runs scripts, too.
+            self.argument(text);
         }
     }
 
@@ -285,10 +326,14 @@ impl SimpleCommand {
         }
         match self.phase {
             Phase::Program => (!word.assigns).then_some(&PROGRAM),
-            Phase::Wrapper { operands, is_value, .. } => {
-                let is_plain =
-                    is_value || is_assignment(&text) || (operands > 0 && !text.starts_with('-'));
-                (!is_plain).then_some(&PROGRAM)
+            Phase::Wrapper { wrapper, operands, is_value } => {
+                let is_plain = is_value
+                    || is_assignment(&text)
+                    || wrapper.begins_value(&text)
+                    || (operands > 0 && !text.starts_with('-'));
+                let running = self.interpreter.as_ref();
+                let code = running.and_then(|running| running.refusal(&text));
+                code.or((!is_plain).then_some(&PROGRAM))
             }
             Phase::Declaration { has_option } => {
                 (has_option || !is_assignment(&text)).then_some(&NAMES)
@@ -297,10 +342,12 @@ impl SimpleCommand {
             Phase::Refused(refusal) => Some(refusal),
             Phase::Remote { .. } => Some(&REMOTE),
             Phase::Git(git) => git.refusal(&text),
-            Phase::Make => Some(&MAKE),
+            Phase::PowerShell => Some(&EVALUATED),
+            Phase::Make => (!is_folder(&self.last, &text)).then_some(&MAKE),
+            _ if self.copies && text.contains(':') => Some(&REMOTE),
             Phase::Format => (text.is_empty() || text.starts_with('-')).then_some(&FORMAT),
             // May be the subcommand.
-            Phase::Runner => {
+            Phase::Runner(_) => {
                 (!text.starts_with('-') && !self.last.starts_with(b"-")).then_some(&PROGRAM)
             }
             Phase::Test | Phase::Case | Phase::Find => None,
@@ -314,7 +361,7 @@ impl SimpleCommand {
             return true;
         }
         let running = self.interpreter.as_ref();
-        let running = running.filter(|running| running.is_certain || self.runs_others);
+        let running = running.filter(|running| running.is_certain);
         let Some(running) = running else { return false };
         let Running { rule, has_code, reads_input, next, .. } = running;
         let runs = rule.reads || rule.first == First::Script;
@@ -329,11 +376,12 @@ impl SimpleCommand {
             Phase::Wrapper { wrapper, .. } => !wrapper.names.contains(&XARGS),
             Phase::Git(git) => git.refusal("").is_some(),
             Phase::Program | Phase::Refused(_) | Phase::Make | Phase::Remote { .. } => true,
+            Phase::PowerShell => true,
             Phase::Arguments => {
                 self.interpreter.as_ref().is_some_and(|one| one.refusal("").is_some())
             }
             Phase::Case | Phase::Find | Phase::Declaration { .. } => false,
-            Phase::Test | Phase::Format | Phase::Runner => false,
+            Phase::Test | Phase::Format | Phase::Runner(_) => false,
         }
     }
 
@@ -349,9 +397,15 @@ impl SimpleCommand {
     }
 }
 
-/// Whether an argument of `find` stands before the name of a program.
-fn is_exec(text: &str) -> bool {
-    matches!(text, "-exec" | "-execdir" | "-ok" | "-okdir")
+/// Beginning of a word that is `$SHELL`.
+const SHELL_VARIABLE: &str = "\0SHELL";
+
+/// Whether an argument of `make` is the folder to work in. Every other argument may assign a variable, and
+/// GNU make runs `A:=$(shell command)`, also behind other text: `target-{x}`.
+fn is_folder(last: &[u8], text: &str) -> bool {
+    matches!(last, b"-C" | b"--directory")
+        || text.starts_with("-C")
+        || text.starts_with("--directory=")
 }
 
 /// Whether a word begins with `NAME=`, however it is quoted.

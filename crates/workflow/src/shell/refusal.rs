@@ -62,7 +62,7 @@ pub(super) static EVALUATED: Refusal = refusal(
     "call the program directly and pass the value as an argument",
 );
 pub(super) static REMOTE: Refusal = refusal(
-    "in an argument of `ssh`, which the shell on the other machine parses",
+    "in an argument of `ssh`, `scp` or `rsync` that the shell on the other machine may parse",
     "send the value as input: printf '%s' {key} | ssh host 'cat > file'",
 );
 pub(super) static SHELL_CODE: Refusal = refusal(
@@ -84,8 +84,9 @@ pub(super) static VARIABLE: Refusal = refusal(
     "pass the value in a variable of another name, or as an argument",
 );
 pub(super) static MAKE: Refusal = refusal(
-    "in an argument of `make`, which puts variables into the text of shell commands",
-    "pass the value in the environment, name={key} make, and use \"$$name\" in the Makefile",
+    "in an argument of `make`, which runs text such as `A:=$(shell command)`",
+    "pass the value in the environment, name={key} make, and use \"$$name\" in the Makefile; for a \
+     target, t={key}; case \"$t\" in build|test) make \"$t\";; esac",
 );
 pub(super) static FORMAT: Refusal = refusal(
     "where `printf` expects its format or an option",

@@ -252,6 +252,9 @@ impl<'t> Scanner<'t> {
             self.doubles += 1;
         } else {
             word.text.push(UNKNOWN);
+            if level == Level::Parameter && self.text[self.at..].starts_with("${SHELL") {
+                word.text.extend(b"SHELL");
+            }
             let outer = self.word.take();
             self.outer.push(outer);
         }
@@ -377,8 +380,11 @@ impl<'t> Scanner<'t> {
     }
 
     fn template_in(&mut self, quoting: Place) -> bool {
-        // `${name}` is a variable of some shell, in whichever quotes it stands.
-        if self.at > 0 && self.bytes[self.at - 1] == b'$' {
+        // `${name}` is a variable of some shell, in whichever quotes it stands. `\{name}` is text;
+        // where the shell knows no backslash, nothing else has read it.
+        let before = self.at.checked_sub(1).map(|at| self.bytes[at]);
+        let is_escaped = !matches!(quoting, Place::Bare | Place::Double) && before == Some(b'\\');
+        if before == Some(b'$') || is_escaped {
             return false;
         }
         let Some((length, key, is_file)) = read(&self.text[self.at..]) else { return false };
@@ -387,6 +393,9 @@ impl<'t> Scanner<'t> {
             Some(refusal) => Place::Refused(refusal),
             None => quoting,
         };
+        if self.command.expects_file && self.command.is_input {
+            self.command.inputs.push(self.found.len());
+        }
         self.found.push(Template { range, key, is_file, place });
         self.push_unknown(length);
         true
@@ -443,8 +452,13 @@ impl<'t> Scanner<'t> {
                 if self.pipes.has_pipe { self.pipes.judged } else { first },
                 self.found.len(),
             );
-        } else if self.pipes.has_pipe && self.command.may_read_code() {
-            self.refuse_printed(self.pipes.judged, first);
+        } else if self.command.may_read_code() {
+            if self.pipes.has_pipe {
+                self.refuse_printed(self.pipes.judged, first);
+            }
+            for number in std::mem::take(&mut self.command.inputs) {
+                self.refuse(number..number + 1);
+            }
         }
         self.here_string = false;
         self.pipes.has_pipe |= is_pipe;
@@ -457,7 +471,11 @@ impl<'t> Scanner<'t> {
         if self.pipes.has_pipe {
             self.pipes.judged = to;
         }
-        for template in self.found.iter_mut().take(to).skip(from) {
+        self.refuse(from..to);
+    }
+
+    fn refuse(&mut self, numbers: Range<usize>) {
+        for template in self.found.get_mut(numbers).into_iter().flatten() {
             if !matches!(template.place, Place::Refused(_)) {
                 template.place = Place::Refused(&INPUT);
             }

@@ -15,6 +15,8 @@ pub(super) struct Running {
     pub(super) has_code: bool,
     /// Whether it takes its program text from its input.
     pub(super) reads_input: bool,
+    /// Whether the next word is its first argument.
+    pub(super) is_first: bool,
 }
 
 /// Meaning of the next word.
@@ -47,13 +49,21 @@ enum Letters {
 
 impl Running {
     pub(super) const fn new(rule: &'static Interpreter, is_certain: bool) -> Self {
-        Self { rule, is_certain, next: Next::Option, has_code: false, reads_input: false }
+        let next = Next::Option;
+        Self { rule, is_certain, next, has_code: false, reads_input: false, is_first: true }
     }
 
     pub(super) fn add(&mut self, text: &str) {
         let rule = self.rule;
         let is_option = text.starts_with('-') || (rule.is_shell && text.starts_with('+'));
+        let is_first = std::mem::replace(&mut self.is_first, false);
         match self.next {
+            // The values of such letters are the next words, in the order of the letters.
+            Next::Option if is_first && rule.bundles && !is_option => {
+                if text.contains(|letter| rule.code.contains(letter)) {
+                    self.next = Next::Doubt;
+                }
+            }
             // The next word may be its value, or the program text.
             Next::Code if is_option => self.next = Next::Doubt,
             Next::Code => {
@@ -90,7 +100,7 @@ impl Running {
             || !self.is_certain;
         if name == "test" {
             self.next = Next::Data;
-        } else if is_one_of(&LONG_CODE, name) {
+        } else if self.is_code(name) {
             self.has_code |= value.is_some();
             self.next = if value.is_some() { Next::Option } else { Next::Code };
         } else if name == "file" {
@@ -171,10 +181,13 @@ impl Running {
             Next::Doubt => Some(if self.rule.first == First::Code { code } else { &PROGRAM }),
             Next::Value | Next::Data => None,
             Next::File | Next::Load => Some(&PROGRAM),
+            Next::Option if self.is_first && self.rule.bundles && !text.starts_with('-') => {
+                self.is_certain.then_some(code)
+            }
             Next::Option if text.starts_with("--") => {
                 let name = text[2..].split_once('=').map(|(name, _)| name);
                 match name {
-                    Some(name) if is_one_of(&LONG_CODE, name) => Some(code),
+                    Some(name) if self.is_code(name) => Some(code),
                     Some(name) if is_one_of(&LONG_LOADS, name) || name == "file" => Some(&PROGRAM),
                     Some(_) => None,
                     None => self.is_certain.then_some(code),
@@ -195,6 +208,11 @@ impl Running {
                 First::Data => None,
             },
         }
+    }
+
+    /// Whether a long option has a command.
+    fn is_code(&self, name: &str) -> bool {
+        is_one_of(&LONG_CODE, name) || is_one_of(self.rule.long, name)
     }
 
     fn is_attached(&self, letters: &str) -> bool {

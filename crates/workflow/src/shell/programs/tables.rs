@@ -39,6 +39,18 @@ impl Wrapper {
         }
         Some(false)
     }
+
+    /// Whether this beginning of a word is an option with the beginning of its value: `--user=`, `-u`.
+    pub(super) fn begins_value(&self, text: &str) -> bool {
+        if let Some(name) = text.strip_prefix("--") {
+            let name = name.split_once('=').map(|(name, _)| format!("{name}="));
+            return name.is_some_and(|name| self.long.contains(&name.as_str()));
+        }
+        let Some(letters) = text.strip_prefix('-') else { return false };
+        let is_value = |letter| self.values.contains(letter);
+        let flags = letters.split(is_value).next().unwrap_or_default();
+        flags.len() < letters.len() && flags.chars().all(|letter| self.flags.contains(letter))
+    }
 }
 
 /// A program that runs the program text it is given.
@@ -57,6 +69,10 @@ pub(super) struct Interpreter {
     pub(super) flags: &'static str,
     /// The letters of options whose value can only be the rest of the word.
     pub(super) attached: &'static str,
+    /// Its own long options with a command; those of all interpreters are in [`LONG_CODE`].
+    pub(super) long: &'static [&'static str],
+    /// Whether its first argument is letters of options, also without a dash: `tar xf`.
+    pub(super) bundles: bool,
     /// Meaning of the first plain argument.
     pub(super) first: First,
     pub(super) is_shell: bool,
@@ -74,7 +90,7 @@ pub(super) enum First {
     Data,
 }
 
-const fn wrapper(
+pub(super) const fn wrapper(
     names: &'static [&'static str],
     [flags, values]: [&'static str; 2],
     long: &'static [&'static str],
@@ -83,7 +99,7 @@ const fn wrapper(
     Wrapper { names, flags, values, long, operands }
 }
 
-pub(super) static WRAPPERS: [Wrapper; 16] = [
+pub(super) static WRAPPERS: [Wrapper; 19] = [
     wrapper(&["command"], ["p", ""], &[], 0),
     wrapper(&["builtin", "nohup", "busybox"], ["", ""], &[], 0),
     wrapper(&["setsid"], ["cfw", ""], &["ctty", "fork", "wait"], 0),
@@ -131,22 +147,36 @@ pub(super) static WRAPPERS: [Wrapper; 16] = [
     wrapper(&["sshpass"], ["ev", "pfdP"], &[], 0),
     wrapper(
         &[XARGS],
-        ["0rtpxo", "IELnPsda"],
-        &["null", "no-run-if-empty", "verbose", "max-args=", "max-procs=", "delimiter="],
+        ["0rtpxoi", "IELnPsda"],
+        &[
+            "null",
+            "no-run-if-empty",
+            "verbose",
+            "replace",
+            "max-args=",
+            "max-procs=",
+            "max-lines=",
+            "max-chars=",
+            "delimiter=",
+            "arg-file=",
+        ],
         0,
     ),
+    wrapper(
+        &["nsenter", "unshare"],
+        ["mupinCUTrafFcZ", "tSGRw"],
+        &["target=", "mount", "uts", "ipc", "net", "pid", "user", "fork", "mount-proc", "all"],
+        0,
+    ),
+    wrapper(
+        &["systemd-run"],
+        ["tPqGdr", "upEMH"],
+        &["user", "scope", "wait", "pipe", "pty", "quiet", "collect", "unit=", "property=", "uid="],
+        0,
+    ),
+    // `-s` gives the program to a shell.
+    wrapper(&["entr"], ["acdnprxz", ""], &[], 0),
 ];
-
-/// Programs that run another one behind a subcommand.
-pub(super) const RUNNERS: [&str; 8] =
-    ["uv", "poetry", "pipx", "pnpm", "yarn", "npm", "deno", "hatch"];
-
-/// These subcommands.
-pub(super) const RUNS: [&str; 5] = ["run", "exec", "dlx", "x", "eval"];
-
-/// What follows one of these subcommands.
-pub(super) static RUNNER: Wrapper =
-    wrapper(&[], ["Aqvs", ""], &["allow-all", "quiet", "silent"], 0);
 
 /// Variables that bash evaluates as arithmetic when they are set.
 pub(super) const EVALUATED_NUMBERS: [&str; 5] =
@@ -162,6 +192,8 @@ const PLAIN: Interpreter = Interpreter {
     values: "",
     flags: "",
     attached: "",
+    long: &[],
+    bundles: false,
     first: First::Data,
     is_shell: false,
     permutes: false,
@@ -192,17 +224,18 @@ const SHELL_RULE: Interpreter = Interpreter {
     )
 };
 
-static SHELL: Interpreter = SHELL_RULE;
+pub(super) static SHELL: Interpreter = SHELL_RULE;
 
 /// A program whose name is known only when the command runs.
 pub(super) static UNKNOWN_PROGRAM: Interpreter = Interpreter { first: First::Data, ..SHELL_RULE };
 
-static INTERPRETERS: [Interpreter; 15] = [
+static INTERPRETERS: [Interpreter; 25] = [
     script(&["python", "pypy"], ["c", "m", "WX"], ["", "bBdEhiIOPqRsStuvVx", ""]),
     script(&["perl"], ["eE", "", "MmI"], ["", "acfnpsStTuUvVwWX", "0CdDFilx"]),
     script(&["ruby"], ["e", "", "rI"], ["CE", "acdhlnpsSUvwy", "0FiKTWx"]),
     script(&["node", "nodejs", "bun", "tsx"], ["ep", "", "r"], ["C", "ichv", ""]),
     script(&["php"], ["rBRE", "f", "cz"], ["d", "aehilmnqvsw", ""]),
+    script(&["tclsh", "wish", "ts-node", "groovy", "scala"], ["ep", "", "r"], ["", "hv", ""]),
     script(&["lua", "luajit"], ["e", "", "l"], ["", "ivEW", ""]),
     script(&["osascript", "Rscript", "R", "julia"], ["eE", "f", "LJ"], ["lst", "hiqv", ""]),
     Interpreter {
@@ -219,7 +252,20 @@ static INTERPRETERS: [Interpreter; 15] = [
     Interpreter { file: "f", reads: true, ..tool(&["psql"], "c") },
     Interpreter { reads: true, ..tool(&["mysql", "mariadb"], "e") },
     tool(&["expect", "script"], "c"),
-    tool(&["tar", "gtar", "bsdtar", "rg"], "I"),
+    Interpreter {
+        bundles: true,
+        long: &["info-script", "new-volume-script", "rsh-command", "rmt-command"],
+        ..tool(&["tar", "gtar", "bsdtar"], "IF")
+    },
+    tool(&["rg"], ""),
+    Interpreter { long: &["compress-program"], ..tool(&["sort"], "") },
+    Interpreter { long: &["filter"], ..tool(&["split"], "") },
+    Interpreter { long: &["exec", "sh-exec"], ..tool(&["nc", "ncat", "netcat"], "ec") },
+    Interpreter { long: &["unzip-command"], ..tool(&["zip"], "T") },
+    Interpreter { long: &["use-askpass"], ..tool(&["wget"], "e") },
+    Interpreter { long: &["pager", "html"], ..tool(&["man"], "PH") },
+    Interpreter { long: &["config"], ..tool(&["cargo"], "") },
+    tool(&["scp"], "SoFD"),
 ];
 
 /// Long options with program text or a command.

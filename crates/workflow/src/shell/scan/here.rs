@@ -57,6 +57,7 @@ impl Scanner<'_> {
         if self.levels.is_empty() && !self.command.is_condition {
             self.command.expects_file = true;
             self.command.is_descriptor = next == Some(b'&');
+            self.command.is_input = this == Some(b'<');
         }
     }
 
