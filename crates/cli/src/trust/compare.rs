@@ -46,18 +46,17 @@ impl ProjectTrust {
 
     /// Whether a definition that is new in a trusted repository is used without a question.
     fn follows(&self, definition: &Definition) -> bool {
-        match definition.kind {
-            // `npm run` and direnv add folders of the project to PATH. In a repository that is
-            // trusted this is the user's doing.
-            DefinitionKind::Programs => true,
-            // A text such as `CLAUDE.md` of another folder: agents read the project's texts anyway.
-            // Folders of texts have hooks in them, and settings name files.
-            DefinitionKind::Instructions => {
-                let is_text = definition.path.parent() == Some(&definition.folder);
-                is_text && definition.digest == digest("") && !self.was_listed(definition)
-            }
-            _ => false,
+        // `npm run` and direnv add folders of the project to PATH. In a repository that is trusted
+        // this is the user's doing.
+        if definition.kind == DefinitionKind::Programs {
+            return true;
         }
+        // A text such as `CLAUDE.md` of another folder: agents read the project's texts anyway.
+        // Folders of texts have hooks in them, and settings name files.
+        definition.kind == DefinitionKind::Instructions
+            && definition.path.parent() == Some(&definition.folder)
+            && definition.digest == digest("")
+            && !self.was_listed(definition)
     }
 
     /// Whether a definition would have been listed when the user decided to trust, had it been
