@@ -27,14 +27,7 @@ use super::scan::{UNKNOWN, Word, is_variable};
 /// A simple command as far as it has been read.
 #[derive(Debug, Default)]
 pub(super) struct SimpleCommand {
-    /// Whether the next word is the target of a redirection.
-    pub(super) expects_file: bool,
-    /// Whether this redirection is `>&`.
-    pub(super) is_descriptor: bool,
-    /// Whether this redirection is `<`.
-    pub(super) is_input: bool,
-    /// The numbers of the templates in the names of files that are its input.
-    pub(super) inputs: Vec<usize>,
+    pub(super) redirection: Redirection,
     /// Whether a `[[` waits for its `]]`, up to which no operator ends the command.
     pub(super) is_condition: bool,
     /// The number of the first template that belongs to this command.
@@ -57,6 +50,19 @@ pub(super) struct SimpleCommand {
     runs_input: bool,
     /// The last word, for options that take a name.
     last: Vec<u8>,
+}
+
+/// The redirections of a simple command.
+#[derive(Debug, Default)]
+pub(super) struct Redirection {
+    /// Whether the next word is the target of one.
+    pub(super) expects_file: bool,
+    /// Whether this one is `>&`.
+    pub(super) is_descriptor: bool,
+    /// Whether this one is `<`.
+    pub(super) is_input: bool,
+    /// The numbers of the templates in the names of files that are the input.
+    pub(super) inputs: Vec<usize>,
 }
 
 /// Meaning of the next word.
@@ -101,8 +107,8 @@ enum Phase {
 impl SimpleCommand {
     /// Takes in a finished word; `false` when what follows cannot be followed.
     pub(super) fn add(&mut self, word: &Word) -> bool {
-        if std::mem::take(&mut self.expects_file) {
-            self.is_descriptor = false;
+        if std::mem::take(&mut self.redirection.expects_file) {
+            self.redirection.is_descriptor = false;
             return true;
         }
         if self.is_condition {
@@ -313,8 +319,8 @@ impl SimpleCommand {
     /// Why a template is refused that stands behind this part of a word.
     pub(super) fn refusal(&self, word: &Word) -> Option<&'static Refusal> {
         let text = String::from_utf8_lossy(&word.text);
-        if self.expects_file {
-            return self.is_descriptor.then_some(&DESCRIPTOR);
+        if self.redirection.expects_file {
+            return self.redirection.is_descriptor.then_some(&DESCRIPTOR);
         }
         let name = text.split_once('=').map_or("", |(name, _)| name);
         let may_assign = !matches!(self.phase, Phase::Arguments | Phase::Test | Phase::Case);

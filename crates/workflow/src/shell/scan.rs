@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use here::HereDocument;
 use nested::Nested;
+pub(super) use read::is_variable;
 use read::read;
 
 use super::programs::SimpleCommand;
@@ -393,8 +394,8 @@ impl<'t> Scanner<'t> {
             Some(refusal) => Place::Refused(refusal),
             None => quoting,
         };
-        if self.command.expects_file && self.command.is_input {
-            self.command.inputs.push(self.found.len());
+        if self.command.redirection.expects_file && self.command.redirection.is_input {
+            self.command.redirection.inputs.push(self.found.len());
         }
         self.found.push(Template { range, key, is_file, place });
         self.push_unknown(length);
@@ -456,7 +457,7 @@ impl<'t> Scanner<'t> {
             if self.pipes.has_pipe {
                 self.refuse_printed(self.pipes.judged, first);
             }
-            for number in std::mem::take(&mut self.command.inputs) {
+            for number in std::mem::take(&mut self.command.redirection.inputs) {
                 self.refuse(number..number + 1);
             }
         }
@@ -492,11 +493,4 @@ impl<'t> Scanner<'t> {
             self.skip(&document);
         }
     }
-}
-
-/// Whether a text can be the name of a variable.
-pub(super) fn is_variable(name: &[u8]) -> bool {
-    let is_letter = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
-    name.first().is_some_and(|first| is_letter(*first))
-        && name.iter().all(|byte| is_letter(*byte) || byte.is_ascii_digit())
 }

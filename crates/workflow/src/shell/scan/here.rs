@@ -55,9 +55,9 @@ impl Scanner<'_> {
             _ => self.at += 1,
         }
         if self.levels.is_empty() && !self.command.is_condition {
-            self.command.expects_file = true;
-            self.command.is_descriptor = next == Some(b'&');
-            self.command.is_input = this == Some(b'<');
+            self.command.redirection.expects_file = true;
+            self.command.redirection.is_descriptor = next == Some(b'&');
+            self.command.redirection.is_input = this == Some(b'<');
         }
     }
 
@@ -69,7 +69,7 @@ impl Scanner<'_> {
         self.at += 2;
         if self.byte(0) == Some(b'<') {
             self.at += 1;
-            self.command.expects_file = true;
+            self.command.redirection.expects_file = true;
             self.here_string = true;
             return;
         }

@@ -20,3 +20,10 @@ pub(super) fn read(text: &str) -> Option<(usize, &str, bool)> {
     let begins = first.starts_with(|c: char| c.is_alphabetic() || c == '_');
     (begins && is_name(first) && parts.all(is_name)).then_some((close + 1, key, is_file))
 }
+
+/// Whether a text can be the name of a variable.
+pub(in crate::shell) fn is_variable(name: &[u8]) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
+    name.first().is_some_and(|first| is_letter(*first))
+        && name.iter().all(|byte| is_letter(*byte) || byte.is_ascii_digit())
+}
