@@ -1,27 +1,73 @@
-//! Folders for what a program needs only while it runs. They can hold credentials.
+//! Folders for files that a program needs only while it runs. They can hold credentials.
 
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
 use tempfile::TempDir;
 
-/// Makes a folder that only the user can read. Its name begins with `prefix` and the number of this
-/// process, so that folders of killed processes can be told apart and are removed first.
-pub(crate) fn private_folder(prefix: &str) -> io::Result<TempDir> {
-    sweep(prefix);
-    let name = format!("{prefix}{}-", std::process::id());
-    tempfile::Builder::new().prefix(&name).tempdir()
+/// A folder that only the user can read, removed when it is dropped.
+///
+/// The owner holds a lock on it. The kernel releases the lock of a killed process, so the next
+/// process knows which folders are left over. A process id would not tell: ids are used again, and
+/// a container that shares the folder for temporary files has ids of its own.
+#[derive(Debug)]
+pub(crate) struct PrivateFolder {
+    folder: TempDir,
+    _lock: File,
 }
 
-/// Removes folders of processes that are gone: a killed process could not do so itself.
-fn sweep(prefix: &str) {
-    let entries = std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
-    for entry in entries {
-        let name = entry.file_name();
-        let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(prefix)) else { continue };
-        let process = rest.split('-').next().and_then(|id| id.parse::<u32>().ok());
-        if process.is_some_and(|id| !Path::new("/proc").join(id.to_string()).exists()) {
-            let _ = std::fs::remove_dir_all(entry.path());
+impl PrivateFolder {
+    /// Creates a folder whose name begins with `prefix`, and removes those that killed processes
+    /// left.
+    pub(crate) fn create(prefix: &str) -> io::Result<Self> {
+        remove_leftovers(&std::env::temp_dir(), prefix);
+        loop {
+            let folder = tempfile::Builder::new().prefix(prefix).tempdir()?;
+            let lock = File::open(folder.path())?;
+            lock.lock()?;
+            // Another process can have taken the folder for a leftover before it was locked.
+            if folder.path().exists() {
+                return Ok(Self { folder, _lock: lock });
+            }
         }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+fn remove_leftovers(parent: &Path, prefix: &str) {
+    let is_ours = |entry: &fs::DirEntry| {
+        let name = entry.file_name();
+        name.as_encoded_bytes().starts_with(prefix.as_bytes())
+            && entry.file_type().is_ok_and(|kind| kind.is_dir())
+    };
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten().filter(is_ours) {
+        let Ok(lock) = File::open(entry.path()) else { continue };
+        if lock.try_lock().is_ok() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PrivateFolder, remove_leftovers};
+
+    #[test]
+    fn folders_without_an_owner_are_removed_and_others_stay() {
+        let prefix = format!("atomic-private-test-{}-", std::process::id());
+        let left = tempfile::Builder::new().prefix(&prefix).tempdir().unwrap();
+        std::fs::write(left.path().join("key"), "secret").unwrap();
+        let first = PrivateFolder::create(&prefix).unwrap();
+        assert!(!left.path().exists(), "nobody holds its lock");
+        let second = PrivateFolder::create(&prefix).unwrap();
+        remove_leftovers(&std::env::temp_dir(), &prefix);
+        assert!(first.path().exists() && second.path().exists(), "both are in use");
+        let path = first.path().to_owned();
+        drop(first);
+        assert!(!path.exists());
     }
 }

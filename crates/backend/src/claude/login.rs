@@ -11,13 +11,12 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use tempfile::TempDir;
 
 use crate::login::{
     Environment, UnusedSetting, is_of_cloud, is_withheld, json_object, names_model,
     reaches_provider,
 };
-use crate::temporary::private_folder;
+use crate::temporary::PrivateFolder;
 use crate::{BackendError, Inherit};
 
 /// Commands that print a credential or renew it.
@@ -39,12 +38,12 @@ const FOLDER: &str = "atomic-claude-";
 /// A file for `--settings`. It can hold credentials, so it is not an argument, which every user of
 /// the machine can read, and it is removed with the conversation.
 #[derive(Debug)]
-pub(super) struct SettingsFile(TempDir);
+pub(super) struct SettingsFile(PrivateFolder);
 
 impl SettingsFile {
     /// Writes the settings into a folder that only the user can read.
     fn write(settings: &Value) -> std::io::Result<Self> {
-        let file = Self(private_folder(FOLDER)?);
+        let file = Self(PrivateFolder::create(FOLDER)?);
         File::create_new(file.path())?.write_all(settings.to_string().as_bytes())?;
         Ok(file)
     }

@@ -6,12 +6,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use tempfile::TempDir;
 
 use super::http::USER;
 use super::talker::permissions;
 use super::wire::Model;
-use crate::temporary::private_folder;
+use crate::temporary::PrivateFolder;
 use crate::{Inherit, Persona};
 
 /// The agent that takes on every persona.
@@ -72,13 +71,13 @@ impl Setup {
 /// The folder a server has to itself. It is gone with it.
 #[derive(Debug)]
 pub(super) struct Den {
-    folder: TempDir,
+    folder: PrivateFolder,
 }
 
 impl Den {
     /// Makes it, with everything in it.
     pub(super) fn make(setup: &Setup) -> io::Result<Self> {
-        let den = Self { folder: private_folder(FOLDER)? };
+        let den = Self { folder: PrivateFolder::create(FOLDER)? };
         let config = den.config_home().join("opencode");
         for folder in
             [den.temporary(), den.home(), config.join("node_modules"), den.path("helpers")]

@@ -45,12 +45,13 @@ pub(super) fn write(workspace: &Path, path: &Path, text: &str) -> Result<(), Fil
         if folder.kind(&temporary)?.is_some() {
             folder.remove(&temporary)?;
         }
-        let mut file = folder.create_new(&temporary, 0o666)?;
-        file.write_all(text.as_bytes())?;
-        // An edited file stays as executable as it was.
+        // An edited file stays as executable and as private as it was, also while it is written.
+        let mode = if before.is_ok() { 0o600 } else { 0o666 };
+        let mut file = folder.create_new(&temporary, mode)?;
         if let Ok(before) = before {
             file.set_permissions(before.permissions())?;
         }
+        file.write_all(text.as_bytes())?;
         folder.rename(&temporary, &folder, &name)
     };
     place().map_err(|error| {
