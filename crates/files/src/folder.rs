@@ -108,18 +108,25 @@ impl Folder {
         let mut temporary = OsString::from(".");
         temporary.push(single(name)?);
         temporary.push(format!(".{}{TEMPORARY}", uuid::Uuid::new_v4().simple()));
-        let (Permissions::New(mode) | Permissions::KeptOr(mode)) = permissions;
-        let file = self.create_new(&temporary, mode)?;
+        let (mode, kept) = match permissions {
+            Permissions::New(mode) => (mode, None),
+            Permissions::KeptOr(mode) => (mode, self.mode_of_file(name)),
+        };
+        // The text of a private file must not be readable in the temporary file either.
+        let file = self.create_new(&temporary, if kept.is_some() { 0o600 } else { mode })?;
         let mut staged =
             Staged { folder: self, file, temporary, name: name.to_owned(), is_committed: false };
-        staged.file.write_all(bytes)?;
-        if let Permissions::KeptOr(_) = permissions
-            && let Ok(before) = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)
-            && FileKind::of(&before) == FileKind::Regular
-        {
-            fchmod(&staged.file, Mode::from_raw_mode(before.st_mode))?;
+        if let Some(mode) = kept {
+            fchmod(&staged.file, mode)?;
         }
+        staged.file.write_all(bytes)?;
         Ok(staged)
+    }
+
+    /// Returns the permissions of a regular file.
+    fn mode_of_file(&self, name: &OsStr) -> Option<Mode> {
+        let found = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        (FileKind::of(&found) == FileKind::Regular).then(|| Mode::from_raw_mode(found.st_mode))
     }
 
     /// Opens a folder in this one, and creates it when it is missing; durable when this returns.
