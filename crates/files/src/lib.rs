@@ -17,11 +17,13 @@ mod open;
 mod read;
 mod refusal;
 mod root;
+mod shell;
 
 pub use folder::{Folder, Permissions, Staged};
 pub use read::{read, read_text, text};
 pub use refusal::{FileKind, Refusal, refusal};
 pub use root::Root;
+pub use shell::shell_quoted;
 
 /// The largest file of a project that is read, in bytes: 1 MB.
 pub const PROJECT_LIMIT: u64 = 1 << 20;

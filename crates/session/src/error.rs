@@ -118,10 +118,11 @@ pub enum SessionError {
 
 /// What to do about something strange in a session's folder without losing anything.
 fn remedy(path: &Path, problem: Refusal) -> String {
-    let path = path.display();
     match problem {
         Refusal::HardLinks => {
-            format!("give it one name: cp -p '{path}' '{path}.own' && mv '{path}.own' '{path}'")
+            let file = atomic_files::shell_quoted(path);
+            let copy = atomic_files::shell_quoted(&path.with_added_extension("own"));
+            format!("give it one name: cp -p {file} {copy} && mv {copy} {file}")
         }
         Refusal::Link | Refusal::Outside | Refusal::NotRegular(FileKind::Link) => {
             "replace the link by a copy of what it leads to, then run the command again".to_owned()

@@ -1,7 +1,9 @@
 //! `atomic fork`: a new session from the beginning of another one.
 
+use std::path::Path;
 use std::process::ExitCode;
 
+use atomic_files::shell_quoted;
 use atomic_runner::{Fork, ForkRequest, ForkTools, SetKey, fork as make};
 use serde_json::Value;
 
@@ -68,8 +70,8 @@ fn told(fork: &Fork, runs_on: bool) -> Vec<String> {
         lines.push(format!(
             "  After {step} they were at commit {commit}; to see them as they were:"
         ));
-        let beside = quoted(&format!("{workspace}-{short}"));
-        let inside = quoted(&workspace.to_string());
+        let beside = shell_quoted(Path::new(&format!("{workspace}-{short}")));
+        let inside = shell_quoted(&fork.workspace);
         lines.push(format!("    git -C {inside} worktree add {beside} {commit}"));
     }
     if let Some(holder) = &fork.holder {
@@ -93,15 +95,6 @@ fn set_line(set: &SetKey) -> String {
     notes.extend(meant.iter().map(|meant| format!("did you mean `{meant}`?")));
     let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
     format!("  {key} is now {}{notes}", shortened(value))
-}
-
-/// A path as a shell takes it.
-fn quoted(path: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-    if path.chars().all(plain) {
-        return path.to_owned();
-    }
-    format!("'{}'", path.replace('\'', "'\\''"))
 }
 
 /// A value that fits into a line or two.
