@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use atomic_event::{Envelope, Event, Moment, StepId, Timer};
 use atomic_graph::draw::{Overlay, Role, Status, TreeLine, dot, mermaid, svg, tree};
 use atomic_graph::{Graph, Kind};
+use atomic_registry::project::ProjectFiles;
 use atomic_session::Session;
 use atomic_workflow::Action;
 use console::Style;
@@ -35,7 +36,10 @@ pub(crate) fn graph(args: &GraphArgs) -> Result<ExitCode, Failure> {
     };
     match &args.output {
         Some(path) => {
-            std::fs::write(path, format!("{}\n", picture.trim_end())).map_err(|error| {
+            let text = format!("{}\n", picture.trim_end());
+            let files = ProjectFiles::of(Path::new("."), crate::home::user().as_deref());
+            let written = files.and_then(|files| files.replace_named(path, text.as_bytes()));
+            written.map_err(|error| {
                 Failure::Failed(format!("{}: cannot be written: {error}", path.display()))
             })?;
         }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use atomic_files::{Folder, Permissions, Refusal, Root, refusal};
 
@@ -90,6 +90,16 @@ impl ProjectFiles {
         self.root.replace(&self.below(path)?, bytes, Permissions::KeptOr(0o666))
     }
 
+    /// Replaces a file that the user has named. A link in the repository that leads out of it is
+    /// refused: the project may have put it there. Any other path is the user's.
+    pub fn replace_named(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let named = without_dots(&self.real.join(path));
+        match named.strip_prefix(&self.repository) {
+            Ok(below) => self.root.replace(below, bytes, Permissions::KeptOr(0o666)),
+            Err(_) => std::fs::write(path, bytes),
+        }
+    }
+
     /// The folder in which [`Self::replace`] replaces a file, as a file that can be locked.
     pub fn folder_of_target(&self, path: &Path) -> io::Result<File> {
         let target = self.root.target(&self.below(path)?)?;
@@ -123,4 +133,19 @@ impl ProjectFiles {
             Err(_) => Err(Refusal::Outside.into()),
         }
     }
+}
+
+/// Resolves `.` and `..` in an absolute path by the names alone.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    plain
 }

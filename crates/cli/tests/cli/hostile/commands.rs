@@ -34,6 +34,7 @@ const ROWS: &[Row] = &[
     row("check", &["check"]),
     row("graph", &["graph", "ralph"]),
     row("graph", &["graph", "deploy"]),
+    row("graph", &["graph", "ralph", "--output", "picture.mmd"]),
     row("doctor", &["doctor"]),
     row("models", &["models"]),
     row("mcp", &["mcp"]),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use super::{Attack, Ground};
+use super::{Attack, Ground, SECRET};
 
 const RALPH: &[&str] = &["run", "ralph", "Build it"];
 
@@ -107,6 +107,15 @@ fn a_file_of_tasks_that_leads_out() {
     attack.works_only_for_the_user(link_of_the_user, RALPH);
 }
 
+#[test]
+fn a_picture_that_leads_out() {
+    let attack = Attack::new(|ground| {
+        ground.link("picture.mmd", ground.env.outside("precious/secret.txt"));
+    });
+    let typed = &["graph", "ralph", "--output", "../precious/secret.txt"];
+    attack.works_only_for_the_user(|_| (), typed);
+}
+
 /// Places of which a program reads what is there, without being told.
 const READ: &[&str] = &[
     "Makefile",
@@ -131,6 +140,18 @@ const READ: &[&str] = &[
     "research/tasks.json",
 ];
 
+/// The control for places that no command may wait for: with a regular file behind the same link,
+/// a command reads the place.
+fn is_read_as_a_regular_file() {
+    let regular = Attack::new(|ground| {
+        ground.project("inner.md", SECRET);
+        for path in READ.iter().filter(|path| path.starts_with(".claude/skills")) {
+            ground.link(path, ground.env.work().join("inner.md"));
+        }
+    });
+    regular.works(|_| (), &["show", "spell"]);
+}
+
 /// Nothing waits for a pipe. A test that hangs is ended as a failure.
 #[test]
 fn pipes_everywhere() {
@@ -142,6 +163,7 @@ fn pipes_everywhere() {
         }
     });
     attack.fails_everywhere();
+    is_read_as_a_regular_file();
 }
 
 /// Nothing reads a device without an end.
@@ -153,6 +175,7 @@ fn devices_everywhere() {
         }
     });
     attack.fails_everywhere();
+    is_read_as_a_regular_file();
 }
 
 /// Folders that are looked through end, also where links in them lead back.
@@ -166,6 +189,11 @@ fn links_that_lead_round_in_circles() {
         }
     });
     attack.fails_everywhere();
+    let followed = Attack::new(|ground| {
+        ground.project("inner/spell/SKILL.md", SECRET);
+        ground.link(".claude/skills", ground.env.work().join("inner"));
+    });
+    followed.works(|_| (), &["show", "spell"]);
 }
 
 #[test]
