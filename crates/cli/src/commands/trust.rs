@@ -1,6 +1,6 @@
 //! `atomic trust`: trust a repository, or take trust back.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use atomic_registry::project::{Definition, on_one_line};
@@ -18,9 +18,11 @@ pub(crate) fn trust(args: &TrustArgs) -> Result<ExitCode, Failure> {
         list();
         return Ok(ExitCode::SUCCESS);
     };
-    let real = path.canonicalize().map_err(|_| {
-        Failure::Usage(format!("{}: there is no such file or folder", path.display()))
-    })?;
+    let real = match path.canonicalize() {
+        Ok(real) => real,
+        Err(_) if args.withdraw => return withdraw_deleted(path),
+        Err(_) => return Err(missing(path)),
+    };
     if args.withdraw {
         return withdraw(&real);
     }
@@ -66,11 +68,34 @@ fn trust_file(path: &Path) -> Result<ExitCode, Failure> {
 
 fn withdraw(path: &Path) -> Result<ExitCode, Failure> {
     let inside = if path.is_file() { path.to_owned() } else { path.join("x") };
-    let repository = repository_of(&inside);
-    TrustStore::read().decide(&repository.identity, Decision::Withdrawn)?;
-    let root = repository.identity.display();
+    withdraw_from(TrustStore::read(), &repository_of(&inside).identity)
+}
+
+/// Withdraws trust from a repository whose folder is gone; another can be cloned in its place.
+fn withdraw_deleted(path: &Path) -> Result<ExitCode, Failure> {
+    let store = TrustStore::read();
+    let root = without_links(path).filter(|root| store.roots().contains(&root.as_path()));
+    withdraw_from(store, &root.ok_or_else(|| missing(path))?)
+}
+
+/// Returns the absolute path of a missing file, as `canonicalize` named it while it was there.
+fn without_links(path: &Path) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    path.ancestors().find_map(|above| {
+        let below = path.strip_prefix(above).ok()?;
+        Some(above.canonicalize().ok()?.join(below))
+    })
+}
+
+fn withdraw_from(mut store: TrustStore, root: &Path) -> Result<ExitCode, Failure> {
+    store.decide(root, Decision::Withdrawn)?;
+    let root = root.display();
     paint::line(&paint::printable(&format!("Nothing in {root} is trusted any more.")));
     Ok(ExitCode::SUCCESS)
+}
+
+fn missing(path: &Path) -> Failure {
+    Failure::Usage(format!("{}: no such file or folder", path.display()))
 }
 
 fn list() {

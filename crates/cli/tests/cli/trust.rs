@@ -206,6 +206,42 @@ fn withdrawal_holds_at_once_and_over_folders_that_are_trusted() {
     assert!(!is_trusted(&env), "a relative path is no folder");
 }
 
+#[test]
+fn trust_in_a_deleted_folder_can_be_withdrawn() {
+    let env = hooked();
+    let work = env.work();
+    assert_eq!(env.run(["trust", "."]).code, Some(0));
+    let (aside, text) = (env.outside("aside"), work.to_str().unwrap());
+    let elsewhere = |args: &[&str]| {
+        let mut command = env.atomic(args);
+        command.current_dir(env.outside("home"));
+        ran(command)
+    };
+    fs::rename(&work, &aside).unwrap();
+    let unknown = elsewhere(&["trust", "../never", "--withdraw"]);
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    assert!(unknown.stderr.contains("../never: no such file or folder"), "{unknown:?}");
+    let withdrawn = elsewhere(&["trust", "../work", "--withdraw"]);
+    assert_eq!(withdrawn.code, Some(0), "{withdrawn:?}");
+    assert!(withdrawn.stdout.contains(text), "{withdrawn:?}");
+    fs::rename(&aside, &work).unwrap();
+    assert!(!is_trusted(&env), "a folder in the same place is not trusted");
+}
+
+/// The question of trust shows every character of a definition, or that there is one.
+#[test]
+fn definitions_hide_no_character() {
+    let env = TestEnv::new();
+    let hidden = r"a\u200bb\u2800c\u202ed\u2028e\ufefff\u3164g";
+    let servers = format!(r#"{{"mcpServers": {{"{hidden}": {{"command": "{hidden}"}}}}}}"#);
+    write(&env, "work/.mcp.json", &servers);
+    let listed = env.run(["trust", "."]).stdout;
+    assert!(listed.contains("a�b�c�d�e�f�g: "), "{listed}");
+    let invisible =
+        |c: char| ('\u{200b}'..='\u{206f}').contains(&c) || "\u{2800}\u{feff}\u{3164}".contains(c);
+    assert!(!listed.contains(invisible), "{listed}");
+}
+
 /// A run that was trusted once goes on as it began, until trust is taken back or something changes.
 #[test]
 fn a_run_that_was_trusted_once_is_resumed_so() {

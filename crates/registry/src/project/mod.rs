@@ -193,9 +193,23 @@ impl fmt::Display for Definition {
     }
 }
 
-/// A name from a stranger's file, which must not begin a line of its own.
+/// Returns a text from a stranger's file for a line of the trust question: no character of it begins
+/// another line, and none is invisible. Two definitions that differ look different.
 pub fn on_one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    let is_hidden = |c: char| c.is_control() || is_invisible(c);
+    text.chars().map(|c| if is_hidden(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// Whether a character takes no room, looks like a space or changes the direction of a line: format
+/// characters and the fillers of Unicode 16. Joined emoji are lost with them, which does no harm in
+/// names and commands.
+fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// The hash of a text, as decisions remember it.
