@@ -138,11 +138,12 @@ impl Root {
         }
         let (folder, name) = split(path)?;
         let folder = self.locate(folder)?;
-        if Folder::kind(&self.folder(&folder)?, name)?.is_some() {
+        match Folder::kind(&self.folder(&folder)?, name)? {
             // A link to a file that is not there.
-            return Err(Refusal::Link.into());
+            Some(FileKind::Link) => Err(Refusal::Link.into()),
+            // Another process may have created the file since it was not found.
+            Some(_) | None => Ok(folder.join(name)),
         }
-        Ok(folder.join(name))
     }
 
     /// A path from the root. A relative one is from the root already.
@@ -329,6 +330,24 @@ mod tests {
         assert!(!tree.around.path().join("new").exists() && !tree.path("sub/new").exists());
         let file = tree.root.create_folder(Path::new("file/x"), 0o700).unwrap_err();
         assert_eq!(file.kind(), std::io::ErrorKind::NotADirectory);
+    }
+
+    /// A file that is missing at the first look can be there at the next.
+    #[test]
+    fn a_file_that_comes_and_goes_is_not_a_link() {
+        let tree = Tree::new();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    fs::write(tree.path("new"), "").unwrap();
+                    fs::remove_file(tree.path("new")).unwrap();
+                }
+            });
+            let targets: Vec<_> = (0..10_000).map(|_| tree.root.target(Path::new("new"))).collect();
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(targets.iter().all(|target| target.as_deref().is_ok_and(|it| it == "new")));
+        });
     }
 
     #[test]

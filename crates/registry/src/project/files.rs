@@ -64,13 +64,14 @@ impl ProjectFiles {
     /// Where a folder really lies that need not be there yet. A path without links stays as it is.
     pub fn resolve(&self, path: &Path) -> Result<PathBuf, Refusal> {
         let Ok(below) = self.below(path) else { return Err(Refusal::Outside) };
-        let exists = |place: &Path| self.repository.join(place).symlink_metadata().is_ok();
+        let is_link = |place: &Path| self.repository.join(place).is_symlink();
         for there in below.ancestors() {
             let real = match self.root.locate(there) {
                 Ok(real) => real,
                 Err(error) => match refusal(&error) {
                     Some(refused) => return Err(refused),
-                    None if error.kind() == io::ErrorKind::NotFound && exists(there) => {
+                    // A link to a place that is not there.
+                    None if error.kind() == io::ErrorKind::NotFound && is_link(there) => {
                         return Err(Refusal::Link);
                     }
                     None => continue,
