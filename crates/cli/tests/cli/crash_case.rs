@@ -14,14 +14,12 @@ use serde_json::Value;
 use crate::crash_rules::{self as rules, Kill};
 use crate::crash_scene::Scene;
 use crate::env::{TestEnv, eventually};
+use crate::process::SOON;
 
 const SIGKILL: i32 = 9;
 
 /// Nothing here takes a tenth of this.
 const PATIENCE: Duration = Duration::from_secs(240);
-
-/// How long anything may outlive a program that was killed.
-const SURVIVAL: Duration = Duration::from_secs(2);
 
 /// A scene under way, or over.
 pub(crate) struct Case<'s> {
@@ -176,7 +174,7 @@ impl<'s> Case<'s> {
     /// Nothing that knows this place runs any more, soon.
     pub(crate) fn nothing_survives(&self) {
         let what = format!("{}: everything it had started is gone", self.name);
-        eventually(&what, SURVIVAL, || self.processes().is_empty());
+        eventually(&what, SOON, || self.processes().is_empty());
     }
 
     /// The processes that were told of this place, each with its arguments.

