@@ -140,6 +140,16 @@ pub(crate) fn questions(sessions: &Path) -> usize {
     folders(sessions).iter().map(of_session).sum()
 }
 
+/// Whether a journal shows that the one who asked has used a tool since the answer was delivered.
+pub(crate) fn acted_on_answer(sessions: &Path) -> bool {
+    let acted = |session: &PathBuf| {
+        let journal = fs::read_to_string(session.join("journal.jsonl")).unwrap_or_default();
+        let rest = journal.split_once("\"type\":\"answer_delivered\"").map(|(_, rest)| rest);
+        rest.is_some_and(|rest| rest.contains("\"kind\":\"tool_used\""))
+    };
+    folders(sessions).iter().any(acted)
+}
+
 fn folders(sessions: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(sessions).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()

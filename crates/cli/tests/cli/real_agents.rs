@@ -319,6 +319,9 @@ fn heard_is_not_told_again(program: Program) {
     assert_eq!(stand.run(&["answer", "last", "Blue"]).code, Some(0));
     let heard = stand.env.work().join("heard");
     crate::env::eventually("the answer is heard", ASKED, || heard.exists());
+    // The program is ahead of what Atomic has recorded of it.
+    let is_recorded = || crate::question::acted_on_answer(&sessions);
+    crate::env::eventually("the journal shows it", ASKED, is_recorded);
     running.kill();
     let ended = stand.run(&["resume", "last"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
