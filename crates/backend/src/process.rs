@@ -9,6 +9,7 @@ use tokio::io::{
 };
 use tokio::process::{ChildStderr, ChildStdin};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::guard::{Guard, Guarded, Job};
@@ -23,6 +24,14 @@ const LONGEST_LINE: usize = 256 * 1024 * 1024;
 /// How long a program that has been told to end may take to do so by itself.
 const LAST_WORDS: Duration = Duration::from_millis(600);
 
+/// How long a program may take to end after its output has. The exit code says why it ended, and on
+/// a busy machine it arrives late; a program that only closes its output is ended after this time.
+pub(crate) const EXIT_AFTER_OUTPUT: Duration = Duration::from_secs(5);
+
+/// How long reading the rest of the output of a program that has ended may take. A process that the
+/// program has hidden from its guard could keep the output open.
+const LAST_OUTPUT: Duration = Duration::from_secs(5);
+
 /// The end of its error output is enough to know why it ended.
 const COMPLAINT: usize = 2_000;
 
@@ -32,7 +41,7 @@ pub(crate) struct Process {
     /// Lines to write; without it, the program's input ends.
     input: Option<mpsc::UnboundedSender<String>>,
     lines: mpsc::Receiver<String>,
-    complaint: Arc<Mutex<String>>,
+    complaint: Complaint,
     /// Whether the guard is gone.
     is_unguarded: bool,
     /// Whether nobody was there any more to read a line.
@@ -72,10 +81,7 @@ impl Process {
         if let Some(stdout) = guarded.stdout.take() {
             tokio::spawn(read_lines(stdout, sender, LONGEST_LINE));
         }
-        let complaint = Arc::new(Mutex::new(String::new()));
-        if let Some(stderr) = guarded.stderr.take() {
-            tokio::spawn(read_complaint(stderr, Arc::clone(&complaint)));
-        }
+        let complaint = Complaint::of(guarded.stderr.take());
         let (input, written) = mpsc::unbounded_channel();
         let is_deaf = Arc::new(AtomicBool::default());
         if let Some(stdin) = guarded.stdin.take() {
@@ -116,7 +122,7 @@ impl Process {
     pub(crate) async fn exit(mut self) -> Exit {
         use std::os::unix::process::ExitStatusExt as _;
         // Its output may be closed while it goes on running; nobody could talk to it any more.
-        let waited = timeout(LAST_WORDS, self.guarded.wait()).await;
+        let waited = timeout(EXIT_AFTER_OUTPUT, self.guarded.wait()).await;
         let status = match waited {
             Ok(status) => status.ok(),
             Err(_) => {
@@ -128,7 +134,7 @@ impl Process {
         Exit {
             code,
             status: status.map_or_else(|| "it was ended".to_owned(), |status| status.to_string()),
-            complaint: lock(&self.complaint).trim().to_owned(),
+            complaint: self.complaint.whole().await,
             is_deaf: self.is_deaf.load(Ordering::Relaxed),
         }
     }
@@ -185,8 +191,32 @@ async fn read_lines(stdout: impl AsyncRead + Unpin, lines: mpsc::Sender<String>,
     }
 }
 
-/// Keeps the end of what a program complains of.
-pub(crate) async fn read_complaint(mut stderr: ChildStderr, complaint: Arc<Mutex<String>>) {
+/// The end of a program's error output.
+#[derive(Debug)]
+pub(crate) struct Complaint {
+    text: Arc<Mutex<String>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Complaint {
+    /// Begins to read.
+    pub(crate) fn of(stderr: Option<ChildStderr>) -> Self {
+        let text = Arc::default();
+        let reader = stderr.map(|stderr| tokio::spawn(read_complaint(stderr, Arc::clone(&text))));
+        Self { text, reader }
+    }
+
+    /// Returns all of it, once the program has ended: its exit can be known before the last of its
+    /// output is read.
+    pub(crate) async fn whole(&mut self) -> String {
+        if let Some(reader) = self.reader.take() {
+            let _ = timeout(LAST_OUTPUT, reader).await;
+        }
+        lock(&self.text).trim().to_owned()
+    }
+}
+
+async fn read_complaint(mut stderr: ChildStderr, complaint: Arc<Mutex<String>>) {
     let mut chunk = [0; 4096];
     while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
         let mut text = lock(&complaint);

@@ -3,7 +3,7 @@
 //! Start reading at [`Server::start`].
 
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use atomic_event::BackendId;
@@ -20,16 +20,13 @@ use super::wire::{Message, Notice};
 use super::{CopilotConfig, ID, OLDEST, PROTOCOL};
 use crate::BackendError;
 use crate::guard::{Guard, Guarded, Job};
-use crate::process::read_complaint;
-use crate::serving::{Lifeline, Lives, Roster, lock};
+use crate::process::{Complaint, EXIT_AFTER_OUTPUT};
+use crate::serving::{Lifeline, Lives, Roster};
 use crate::version::Version;
 use crate::words::shorten;
 
 /// How long the program may take until it answers: the first start unpacks it.
 const READY: Duration = Duration::from_secs(120);
-
-/// How long a program that has been told to end may take to do so by itself.
-const LAST_WORDS: Duration = Duration::from_millis(600);
 
 /// How long it may say nothing before it is asked, and then to answer that.
 const QUIET: Duration = Duration::from_secs(30);
@@ -68,10 +65,7 @@ impl Server {
         let (line, ending) = Lifeline::new();
         let talkers = Roster::default();
         let server = Arc::new(Self { rpc: Rpc::new(stdin), line, talkers });
-        let complaint = Arc::default();
-        if let Some(stderr) = guarded.stderr.take() {
-            tokio::spawn(read_complaint(stderr, Arc::clone(&complaint)));
-        }
+        let complaint = Complaint::of(guarded.stderr.take());
         let reader = Reader::new(stdout);
         tokio::spawn(watch(guarded, reader, ending, Arc::downgrade(&server), complaint));
         match server.connect(config).await {
@@ -222,7 +216,7 @@ async fn watch(
     mut reader: Reader,
     mut ending: oneshot::Receiver<()>,
     server: Weak<Server>,
-    complaint: Arc<Mutex<String>>,
+    mut complaint: Complaint,
 ) {
     let why = loop {
         let incoming = tokio::select! {
@@ -237,7 +231,7 @@ async fn watch(
             (Incoming::Message(bytes), Some(server)) => server.hear(&bytes).err(),
             (Incoming::Garbage(line), Some(_)) => Some(garbled(&line)),
             (Incoming::Silence, Some(_)) => Some(exited("it does not answer any more")),
-            (Incoming::End, _) => break ended(guarded, &complaint).await,
+            (Incoming::End, _) => break ended(guarded, &mut complaint).await,
             (_, None) => continue,
         };
         if let (Some(problem), Some(server)) = (problem, server.upgrade()) {
@@ -265,13 +259,13 @@ async fn heard<R: AsyncRead + Unpin>(reader: &mut Reader<R>, server: &Weak<Serve
     timeout(QUIET, next).await.unwrap_or(Incoming::Silence)
 }
 
-async fn ended(mut guarded: Guarded, complaint: &Mutex<String>) -> BackendError {
-    let Ok(status) = timeout(LAST_WORDS, guarded.wait()).await else {
+async fn ended(mut guarded: Guarded, complaint: &mut Complaint) -> BackendError {
+    let Ok(status) = timeout(EXIT_AFTER_OUTPUT, guarded.wait()).await else {
         guarded.end().await;
         return exited("it was ended");
     };
     let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-    let complaint = lock(complaint).trim().to_owned();
+    let complaint = complaint.whole().await;
     if complaint.is_empty() {
         return exited(&status);
     }

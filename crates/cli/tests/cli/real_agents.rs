@@ -160,23 +160,22 @@ fn asking(program: Program) -> Script {
 /// The program does not ask again when it is resumed, so the answer is a new message.
 fn a_question_outlives_its_asker_and_the_answer_is_one_new_message(version: &'static str) {
     let stand = Stand::new(version, asking(Program::Claude(version)));
-    question_outlives_its_asker(&stand, |_| {});
+    question_outlives_its_asker(&stand, || ());
 }
 
 in_both_versions! { a_question_outlives_its_asker_and_the_answer_is_one_new_message }
 
 /// Kills `atomic` at a question, sees what is left, and answers.
-fn question_outlives_its_asker(stand: &Stand, left: impl FnOnce(u32)) {
+fn question_outlives_its_asker(stand: &Stand, left: impl FnOnce()) {
     let program = stand.programs[0];
     let mut command = stand.atomic(&["-p", "Paint it", "--json", "--backend", program.name()]);
     command.env("ATOMIC_ON_QUESTION", "pause");
-    let mut running = Running::start(command);
+    let running = Running::start(command);
     stand.asked("Paint it");
     let sessions = stand.env.work().join(".atomic/sessions");
     crate::env::eventually("the question is on disk", ASKED, || crate::question::asked(&sessions));
-    let id = running.id();
     running.kill();
-    left(id);
+    left();
     let before = stand.server.requests().len();
     let answered = stand.run(&["answer", "last", "Blue", "--resume"]);
     assert_eq!(answered.code, Some(0), "{answered:?}");

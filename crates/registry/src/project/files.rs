@@ -145,7 +145,7 @@ fn without_dots(path: &Path) -> PathBuf {
             Component::ParentDir => {
                 plain.pop();
             }
-            part => plain.push(part),
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(part),
         }
     }
     plain

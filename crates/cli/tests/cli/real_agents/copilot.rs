@@ -15,7 +15,7 @@ use crate::env::ran;
 #[test]
 fn a_question_outlives_its_asker_and_the_answer_is_one_new_message() {
     let stand = Stand::of(&[Copilot], asking(Copilot));
-    super::question_outlives_its_asker(&stand, |_| stand.has_no_processes());
+    super::question_outlives_its_asker(&stand, || stand.has_no_processes());
     stand.has_no_processes();
 }
 
