@@ -40,7 +40,11 @@ impl Tools {
             Value::String(text) => reader.text(text),
             Value::Array(items) => reader.list(items),
             Value::Object(fields) if fields.is_empty() => Err("it is empty".to_owned()),
-            Value::Object(fields) => Ok(Self::switched(fields)),
+            Value::Object(fields) => match provider {
+                Provider::OpenCode | Provider::Atomic => Ok(Self::switched(fields)),
+                Provider::Copilot => reader.keys(fields),
+                Provider::Claude => Err("a mapping is not a list of tools".to_owned()),
+            },
             Value::Bool(_) | Value::Number(_) => Err(format!("{value} is not a list of tools")),
         }
     }
@@ -159,15 +163,13 @@ impl Reader {
     fn text(&self, text: &str) -> Result<Tools, String> {
         let names = split(text)?;
         let words: Vec<&str> = names.iter().map(String::as_str).collect();
+        let is_sentence = words.first().is_some_and(|word| word.eq_ignore_ascii_case("all"))
+            || words.iter().any(|word| EXCEPTIONS.contains(&word.to_lowercase().as_str()));
         match words.as_slice() {
-            [all, ..] if !text.contains(',') && all.eq_ignore_ascii_case("all") => {
-                match &words[1..] {
-                    [] | ["tools"] => Ok(Tools::default()),
-                    _ => Err(format!("`{text}` is a sentence")),
-                }
-            }
+            [all] | [all, "tools"] if all.eq_ignore_ascii_case("all") => Ok(Tools::default()),
+            _ if is_sentence && !text.contains(',') => Err(format!("`{text}` is a sentence")),
             [none] if none.eq_ignore_ascii_case("none") => Ok(Tools::none()),
-            _ => Ok(self.only(names)),
+            _ => self.only(&names),
         }
     }
 
@@ -198,24 +200,49 @@ impl Reader {
             }
         }
         // A comma in a rule parts what belongs together, so they are put together first.
-        let names = split(&names.join(", "))?;
+        let names = split_at(&names.join(", "), is_comma)?;
         let only = match names.is_empty() && !off.is_empty() {
             true => Tools::default(),
-            false => self.only(names),
+            false => self.only(&names)?,
         };
-        Ok(if off.is_empty() { only } else { only.except(self.only(off)) })
+        Ok(if off.is_empty() { only } else { only.except(self.only(&off)?) })
     }
 
-    fn only(&self, names: Vec<String>) -> Tools {
+    /// Keys as a list of tools, as in VS Code. Beside `*` a key with `false` is an exception.
+    fn keys(&self, fields: &Map<String, Value>) -> Result<Tools, String> {
+        let mut listed = Keys::default();
+        listed.read(fields, "")?;
+        let tools = self.only(&listed.on)?;
+        match tools.only.is_none() && !listed.off.is_empty() {
+            true => Ok(tools.except(self.only(&listed.off)?)),
+            false => Ok(tools),
+        }
+    }
+
+    /// Only the named tools. A name for all tools has to stand alone: beside others the author may
+    /// have meant an exception, as in `["*", "!Bash"]`.
+    fn only(&self, names: &[String]) -> Result<Tools, String> {
         let mut tools = Tools { only: Some(vec![]), ..Tools::default() };
         let (mut only, mut seen) = (vec![], BTreeSet::new());
+        let names: Vec<String> = names.iter().map(|name| lower(name)).collect();
+        if let Some(all) = names.iter().find(|name| is_all(name)) {
+            return match names.iter().find(|name| !is_all(name)) {
+                None => Ok(Tools::default()),
+                Some(other) => Err(format!("`{all}` stands beside `{other}`")),
+            };
+        }
         for name in names {
-            let name = lower(&name);
-            if matches!(name.as_str(), "*" | "all") {
-                return Tools::default();
-            }
             let rule = name.find('(').map_or("", |at| &name[at..]);
-            let meant = match tools::meaning(self.provider, &name) {
+            let bare = name.split_once('(').map_or(name.as_str(), |(bare, _)| bare).trim();
+            let meant = match tools::meaning(self.provider, bare) {
+                // No tool has a name of several words. In VS Code a server may have one.
+                _ if self.provider != Provider::Copilot
+                    && bare.contains(char::is_whitespace)
+                    && !bare.contains('/') =>
+                {
+                    tools.unknown.push(bare.to_owned());
+                    vec![bare.to_owned()]
+                }
                 Meaning::Tools(meant) => meant,
                 Meaning::Elsewhere => {
                     tools.elsewhere.push(name);
@@ -223,7 +250,6 @@ impl Reader {
                 }
                 // The name stays, so that a list of such names is not an empty one.
                 Meaning::Unknown => {
-                    let bare = name.split_once('(').map_or(name.as_str(), |(bare, _)| bare);
                     tools.unknown.push(bare.to_owned());
                     vec![bare.to_owned()]
                 }
@@ -232,7 +258,7 @@ impl Reader {
             only.extend(all.filter(|name| seen.insert(name.clone())));
         }
         tools.only = Some(only);
-        tools
+        Ok(tools)
     }
 }
 
@@ -305,40 +331,91 @@ fn lower(tool: &str) -> String {
     }
 }
 
+/// Words that begin an exception. Of a sentence with one of them the opposite may be meant.
+const EXCEPTIONS: [&str; 6] = ["no", "not", "but", "except", "without", "never"];
+
+/// Whether a name in lower case stands for all tools.
+fn is_all(name: &str) -> bool {
+    matches!(name, "*" | "all" | "all tools")
+}
+
+/// The names in a mapping, as VS Code writes them: `{read: true, search: {codebase: true}}`. A tool
+/// in a set is called by both names, `search/codebase`.
+#[derive(Default)]
+struct Keys {
+    on: Vec<String>,
+    off: Vec<String>,
+}
+
+impl Keys {
+    fn read(&mut self, fields: &Map<String, Value>, set: &str) -> Result<(), String> {
+        for (key, value) in fields {
+            let name = format!("{set}{}", key.trim());
+            match (value, is_yes(value)) {
+                (Value::Null, _) | (_, Some(true)) => self.on.push(name),
+                (_, Some(false)) => self.off.push(name),
+                (Value::Object(inner), None) if !inner.is_empty() && set.is_empty() => {
+                    self.read(inner, &format!("{name}/"))?;
+                }
+                (_, None) => return Err(format!("`{name}: {value}` is neither true nor false")),
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Names between commas, or between spaces where there are no commas; both count only outside of
-/// parentheses. The error names a parenthesis that nobody closed.
+/// parentheses. The error names a parenthesis that is not closed.
 fn split(text: &str) -> Result<Vec<String>, String> {
+    let by_comma = split_at(text, is_comma)?;
+    if by_comma.len() > 1 { Ok(by_comma) } else { split_at(text, char::is_whitespace) }
+}
+
+fn is_comma(c: char) -> bool {
+    matches!(c, ',' | ';' | '\n')
+}
+
+fn split_at(text: &str, is_end: fn(char) -> bool) -> Result<Vec<String>, String> {
     let text = text.trim();
     let text =
         text.strip_prefix('[').map_or(text, |inner| inner.strip_suffix(']').unwrap_or(inner));
-    let parts = |is_end: fn(char) -> bool| {
-        let (mut depth, mut parts) = (0_usize, vec![String::new()]);
-        for c in text.chars() {
-            match c {
-                '(' => depth += 1,
-                ')' => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            if depth == 0 && is_end(c) {
-                parts.push(String::new());
-            } else if let Some(part) = parts.last_mut() {
-                part.push(c);
-            }
+    let (mut depth, mut parts) = (0_usize, vec![String::new()]);
+    for c in text.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
         }
-        if depth > 0 {
-            return Err(format!("a parenthesis in `{text}` is not closed"));
+        if depth == 0 && is_end(c) {
+            parts.push(String::new());
+        } else if let Some(part) = parts.last_mut() {
+            part.push(c);
         }
+    }
+    if depth > 0 {
+        return Err(format!("a parenthesis in `{text}` is not closed"));
+    }
+    let mut names: Vec<String> = vec![];
+    for part in &parts {
         // Lists that were put on one line still have their dashes.
-        let clean = |part: &String| {
-            let part = part.trim();
-            let part = part.strip_prefix("- ").unwrap_or(part);
-            part.trim_matches(['"', '\'', '`']).to_owned()
-        };
-        let is_name = |part: &String| !part.is_empty() && part != "-";
-        Ok(parts.iter().map(clean).filter(is_name).collect::<Vec<_>>())
-    };
-    let by_comma = parts(|c| matches!(c, ',' | ';' | '\n'))?;
-    if by_comma.len() > 1 { Ok(by_comma) } else { parts(char::is_whitespace) }
+        let part = part.trim();
+        let part = part.strip_prefix("- ").unwrap_or(part).trim_matches(['"', '\'', '`']);
+        match (part, names.last_mut()) {
+            ("" | "-", _) => {}
+            // A blank before a rule: `Bash (git:*)`.
+            (rule, Some(before)) if rule.starts_with('(') && !before.contains('(') => {
+                before.push_str(rule);
+            }
+            (rule, before) if rule.starts_with('(') => {
+                let tool = before.and_then(|before| before.split_once('('));
+                let (tool, _) = tool.ok_or_else(|| format!("`{rule}` has no tool before it"))?;
+                let name = format!("{}{rule}", tool.trim_end());
+                names.push(name);
+            }
+            (name, _) => names.push(name.to_owned()),
+        }
+    }
+    Ok(names)
 }
 
 #[cfg(test)]
@@ -362,13 +439,6 @@ mod tests {
             (json!("[Read, Grep"), "read, grep"),
             (json!(["Read", "read", "Bash(Git:*)"]), "read, bash(Git:*)"),
             (json!(["Read, Write"]), "read, write"),
-            (json!({"bash": true, "write": false}), "all but edit"),
-            (json!({"write": false, "Edit": false}), "all but edit"),
-            (json!({"bash": true}), "all"),
-            (json!({"read": true, "*": false}), "none"),
-            (json!({"*": false}), "none"),
-            (json!({"*": false, "read": "yes"}), "read"),
-            (json!({"*": true, "write": false}), "all but edit"),
             (json!(["Bash(a", "b)", "Read"]), "bash(a, b), read"),
             (json!([{"Bash(git add": "*)"}, null]), "bash(git add: *)"),
             (json!([{"bash": true}, {"write": false}]), "bash"),
@@ -377,6 +447,15 @@ mod tests {
             (json!("None"), "none"),
             (json!("- Read - Edit"), "read, edit"),
             (json!("mcp__github__create_issue"), "mcp__github__create_issue"),
+            (json!("Bash (git:*)"), "bash(git:*)"),
+            (json!("Bash (git:*) Read"), "bash(git:*), read"),
+            (json!("Read, Bash (git:*), (npm:*)"), "read, bash(git:*), bash(npm:*)"),
+            (json!(["Bash (git:*)"]), "bash(git:*)"),
+            (json!(["Bash", "(git:*)"]), "bash(git:*)"),
+            (json!(["Read Write"]), "read write"),
+            (json!(["*", "All"]), "all"),
+            (json!(["all tools"]), "all"),
+            (json!([{"*": true}, {"bash": false}]), "all but bash"),
         ] {
             assert_eq!(
                 Tools::read(&value, Provider::Claude).map(|tools| tools.to_string()),
@@ -384,7 +463,16 @@ mod tests {
                 "{value}"
             );
         }
-        let wrong: [(Value, &str); 7] = [
+        let wrong: [(Value, &str); 16] = [
+            (json!("(git:*)"), "`(git:*)` has no tool before it"),
+            (json!("all, but no Bash"), "`all` stands beside `but no bash`"),
+            (json!("Read, All"), "`all` stands beside `read`"),
+            (json!("*, -Bash"), "`*` stands beside `-bash`"),
+            (json!(["*", "!Bash"]), "`*` stands beside `!bash`"),
+            (json!("everything but Bash"), "`everything but Bash` is a sentence"),
+            (json!("no Bash"), "`no Bash` is a sentence"),
+            (json!({"bash": true}), "a mapping is not a list of tools"),
+            (json!({"read": true, "bash": false}), "a mapping is not a list of tools"),
             (json!(null), "nothing stands behind it"),
             (json!("All tools except Bash"), "`All tools except Bash` is a sentence"),
             (json!("Bash(git"), "a parenthesis in `Bash(git` is not closed"),
@@ -396,5 +484,36 @@ mod tests {
         for (value, message) in wrong {
             assert_eq!(Tools::read(&value, Provider::Claude), Err(message.to_owned()));
         }
+    }
+
+    /// OpenCode switches single tools, VS Code lists tools by keys.
+    #[test]
+    fn a_mapping_means_what_its_own_program_means_by_it() {
+        for (value, switched, listed) in [
+            (json!({"view": true, "write": false}), Ok("all but edit"), Ok("read, notebookread")),
+            (json!({"view": true}), Ok("all"), Ok("read, notebookread")),
+            (json!({"*": false}), Ok("none"), Ok("none")),
+            (json!({"*": false, "read": "yes"}), Ok("read"), Ok("read, notebookread")),
+            (json!({"*": true, "webfetch": false}), Ok("all but webfetch"), Ok("all but webfetch")),
+            (json!({"*": true, "read": true}), Ok("all"), Err(())),
+            (json!({"read": null}), Ok("all but read"), Ok("read, notebookread")),
+            (json!({"bash": {"git": 7}}), Ok("all but bash"), Err(())),
+            (json!({"bash": {}}), Ok("all but bash"), Err(())),
+            (json!({"bash": "ask"}), Ok("all but bash"), Err(())),
+        ] {
+            for (provider, shown) in [
+                (Provider::OpenCode, switched),
+                (Provider::Atomic, switched),
+                (Provider::Copilot, listed),
+            ] {
+                let read = Tools::read(&value, provider).map(|tools| tools.to_string());
+                let read = read.as_deref().map_err(|_| ());
+                assert_eq!(read, shown, "{provider:?}: {value}");
+            }
+        }
+        let nested = json!({"read": true, "search": {"codebase": true, "usages": false}});
+        let nested = Tools::read(&nested, Provider::Copilot).unwrap();
+        assert!(nested.may_use("read") && nested.may_use("grep"), "{nested}");
+        assert!(!nested.may_edit() && !nested.may_run(), "{nested}");
     }
 }

@@ -32,7 +32,7 @@ impl Head<'_> {
         let mut may = match tools.or(allowed) {
             None => Tools::default(),
             // In OpenCode switches are older names for permissions, which come after them.
-            Some(Value::Object(switches)) if !switches.is_empty() => {
+            Some(Value::Object(switches)) if !switches.is_empty() && has_switches(provider) => {
                 let mut may = Tools::default();
                 let understood = permission.as_ref().filter(|it| understood(it));
                 let problems = may.decide(Some(&switches), understood);
@@ -216,6 +216,12 @@ const ALLOWED: &str = "allowed-tools";
 /// names tools that need no approval; every other tool can be used as well.
 pub(crate) fn restricts(key: &str, kind: Kind, provider: Provider) -> bool {
     key != ALLOWED || kind == Kind::Agent || provider == Provider::Atomic
+}
+
+/// Whether a mapping behind `tools` switches single tools in files of a provider. In VS Code its keys
+/// are a list of tools, and Claude Code has no such form.
+fn has_switches(provider: Provider) -> bool {
+    matches!(provider, Provider::OpenCode | Provider::Atomic)
 }
 
 /// Whether a value says something: one that is empty does not mean everything.

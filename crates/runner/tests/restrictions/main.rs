@@ -215,6 +215,29 @@ fn what_is_denied_because_it_is_not_understood_is_reported() {
     }
 }
 
+/// The same for a mapping where a list is due, and for an exception beside all tools.
+#[test]
+fn a_list_that_is_not_understood_is_reported() {
+    for (folder, head, unclear) in [
+        (".claude/agents", "tools: {Read: true, Bash: false}", true),
+        (".claude/agents", "tools: all, but no Bash", true),
+        (".claude/agents", "tools: [\"*\", \"!Bash\"]", true),
+        (".github/agents", "tools: [read, all]", true),
+        (".github/agents", "tools: {read: sometimes}", true),
+        (".github/agents", "tools: {read: true}", false),
+        (".claude/agents", "tools: Bash (git:*)", false),
+    ] {
+        let project = tempfile::tempdir().unwrap();
+        let file = project.path().join(folder).join("x.md");
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, format!("---\n{head}\n---\nGo.\n")).unwrap();
+        let registry = Registry::read(&Folders::trusted(project.path().to_owned(), None));
+        assert_eq!(registry.get(Kind::Agent, "x").unwrap().tools.unclear, unclear, "{head}");
+        let is_told = registry.findings.iter().any(|it| it.message.contains("cannot be read"));
+        assert_eq!(is_told, unclear, "{head}: {:?}", registry.findings);
+    }
+}
+
 /// VS Code lists the agents that an agent may start.
 #[test]
 fn an_agent_starts_only_the_helpers_that_it_lists() {
