@@ -7,7 +7,8 @@ use std::sync::{Arc, OnceLock};
 use atomic_graph::check::{Known, nearest};
 use atomic_registry::settings::Values;
 use atomic_registry::{
-    Entity, Folders, Kind, Model, Names, Provider, Registry, Severity, instead_of,
+    Entity, Folders, Kind, Model, Names, OpenCodeEnvironment, Provider, Registry, Severity,
+    instead_of,
 };
 use atomic_runner::Settings;
 use atomic_workflow::Workflow;
@@ -275,7 +276,8 @@ impl Catalog {
 
 fn read_registry(project: &Path, trusted: bool) -> Registry {
     let (home, own) = (home::user(), home::folder());
-    Registry::read(&Folders { project: project.to_owned(), home, own, trusted })
+    let opencode = OpenCodeEnvironment::read(|name| std::env::var_os(name));
+    Registry::read(&Folders { project: project.to_owned(), home, own, opencode, trusted })
 }
 
 /// Says of a model that looks like nobody's what was probably meant.

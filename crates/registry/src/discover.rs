@@ -27,6 +27,8 @@ pub(crate) struct Discovered {
     pub(crate) links_out: Vec<(Kind, PathBuf)>,
     /// The restrictions that OpenCode has for turns without an agent.
     pub(crate) turns: Tools,
+    /// Agents of OpenCode in folders above the project's, of which only the restrictions count.
+    above: Vec<Entity>,
 }
 
 /// A file to be read.
@@ -90,9 +92,12 @@ pub(crate) fn discover(
     let mut read = read_all(&candidates, &places, project);
     findings.append(&mut read.findings);
     let mut settings = OpenCodeSettings::new(folders.trusted);
+    for entity in std::mem::take(&mut read.above) {
+        settings.add_above(entity);
+    }
     for config in folders.config_files() {
         let project = project.filter(|_| config.scope == Scope::Project);
-        if ways.lead_to(&config.path, project, &mut findings) {
+        if config.text.is_some() || ways.lead_to(&config.path, project, &mut findings) {
             match crate::opencode::read(&config, project, &mut read.entities, &mut findings) {
                 SettingsFile::Absent => {}
                 SettingsFile::Lost => settings.add(config.scope, None),
@@ -103,7 +108,7 @@ pub(crate) fn discover(
         }
     }
     let turns = settings.restrict(&mut read.entities, &mut findings);
-    Discovered { entities: read.entities, findings, links_out, turns }
+    Discovered { entities: read.entities, findings, links_out, turns, above: vec![] }
 }
 
 /// The folders of providers, and whether they can be entered.
@@ -271,7 +276,11 @@ fn read_all(
             for candidate in candidates.iter().skip(index * SHARE).take(SHARE) {
                 let place = &places[candidate.place];
                 let project = project.filter(|_| place.scope == Scope::Project);
-                read.entities.extend(read_one(candidate, place, project, &mut read.findings));
+                let entity = read_one(candidate, place, project, &mut read.findings);
+                match place.is_above {
+                    true => read.above.extend(entity),
+                    false => read.entities.extend(entity),
+                }
             }
             if let Ok(mut part) = part.lock() {
                 *part = read;
@@ -288,6 +297,7 @@ fn read_all(
     for part in parts {
         let part = part.into_inner().unwrap_or_default();
         all.entities.extend(part.entities);
+        all.above.extend(part.above);
         all.findings.extend(part.findings);
     }
     all

@@ -44,6 +44,8 @@ pub(crate) struct FileRestrictions {
     /// The agent of turns and commands that name none.
     pub(crate) default_agent: Option<String>,
     pub(crate) unlisted: Vec<UnlistedAgent>,
+    /// Whether `disable` is true or false, by the names of agents in lower case.
+    pub(crate) disabled: BTreeMap<String, bool>,
 }
 
 /// The settings of a scope.
@@ -51,6 +53,8 @@ pub(crate) struct FileRestrictions {
 struct ScopeSettings {
     layer: Vec<Decision>,
     default_agent: Option<String>,
+    /// Whether `disable` is true or false, by the names of agents in lower case.
+    disabled: BTreeMap<String, bool>,
     /// Whether settings cannot be read: they may have denied every tool.
     is_lost: bool,
 }
@@ -71,7 +75,14 @@ impl OpenCodeSettings {
         Self { scopes: BTreeMap::new(), unlisted: vec![], is_trusted }
     }
 
-    /// Adds a file of settings; without restrictions it is one that cannot be read.
+    /// Adds the restrictions of an agent in a folder above the project's.
+    pub(crate) fn add_above(&mut self, agent: Entity) {
+        let Entity { name, origin, tools, .. } = agent;
+        self.unlisted.push(UnlistedAgent { name, origin, tools });
+    }
+
+    /// Adds a file of settings; without restrictions it is one that cannot be read. A later file
+    /// wins over an earlier one of the same scope, as in OpenCode.
     pub(crate) fn add(&mut self, scope: Scope, file: Option<FileRestrictions>) {
         let settings = self.scopes.entry(scope).or_default();
         let Some(file) = file else {
@@ -79,16 +90,18 @@ impl OpenCodeSettings {
             return;
         };
         settings.layer.extend(file.layer);
-        settings.default_agent = settings.default_agent.take().or(file.default_agent);
+        settings.default_agent = file.default_agent.or(settings.default_agent.take());
+        settings.disabled.extend(file.disabled);
         self.unlisted.extend(file.unlisted);
     }
 
     /// Adds the restrictions from elsewhere to entities. Returns those of turns without an agent.
     pub(crate) fn restrict(
         mut self,
-        entities: &mut [Entity],
+        entities: &mut Vec<Entity>,
         findings: &mut Vec<Finding>,
     ) -> Tools {
+        self.remove_disabled(entities, findings);
         let mut agents = Agents::new();
         for UnlistedAgent { name, origin, mut tools } in std::mem::take(&mut self.unlisted) {
             self.inherit(&mut tools, &origin, &[name.to_lowercase()]);
@@ -127,6 +140,32 @@ impl OpenCodeSettings {
             }
         }
         self.of_turns(&agents)
+    }
+
+    /// Removes the agents of OpenCode that settings disable. Settings of another scope count as in
+    /// [`Self::inherit`].
+    fn remove_disabled(&mut self, entities: &mut Vec<Entity>, findings: &mut Vec<Finding>) {
+        entities.retain(|entity| {
+            let is_agent =
+                (entity.kind, entity.origin.provider) == (Kind::Agent, Provider::OpenCode);
+            let is_kept = !(is_agent && self.is_disabled(&entity.name, entity.origin.scope));
+            if let Some(path) = entity.origin.path.as_ref().filter(|_| !is_kept) {
+                let message =
+                    format!("`agent.{}.disable` in OpenCode's settings is true", entity.name);
+                findings.push(Finding::aside(path, message));
+            }
+            is_kept
+        });
+        let unlisted = std::mem::take(&mut self.unlisted);
+        let is_kept = |agent: &UnlistedAgent| !self.is_disabled(&agent.name, agent.origin.scope);
+        self.unlisted = unlisted.into_iter().filter(is_kept).collect();
+    }
+
+    /// Whether settings that count for a scope disable an agent.
+    fn is_disabled(&self, name: &str, scope: Scope) -> bool {
+        let mut settings = self.scopes.iter().filter(|(other, _)| self.counts(**other, scope));
+        let name = name.to_lowercase();
+        settings.any(|(_, it)| it.disabled.get(&name) == Some(&true))
     }
 
     /// The restrictions that OpenCode has for turns without an agent.
@@ -248,7 +287,11 @@ impl OpenCodeSettings {
     /// to allow a use.
     fn default_agents(&self, scope: Scope) -> Vec<String> {
         let settings = self.scopes.iter().filter(|(other, _)| self.counts(**other, scope));
-        let chosen = settings.filter_map(|(_, settings)| settings.default_agent.as_ref());
+        // Without `build`, OpenCode takes `plan`.
+        let chosen = settings.filter_map(|(_, settings)| match &settings.default_agent {
+            Some(name) => Some(name.as_str()),
+            None => (settings.disabled.get("build") == Some(&true)).then_some("plan"),
+        });
         let chosen: BTreeSet<String> = chosen.map(|name| name.trim().to_lowercase()).collect();
         match chosen.is_empty() {
             true => vec!["build".to_owned()],

@@ -31,6 +31,6 @@ pub use finding::{Finding, Severity};
 pub use names::{Class, Named, Names, Shadowed, Unknown, instead_of};
 pub use normal::{Family, Model};
 pub use permission::Decision;
-pub use places::Folders;
+pub use places::{Folders, OpenCodeEnvironment};
 pub use programs::{ACP, AGENT_PROGRAMS, AgentProgram, ServersFile, agent_program};
 pub use registry::{NotFound, Registry};

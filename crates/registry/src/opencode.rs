@@ -34,7 +34,7 @@ pub(crate) fn read(
     findings: &mut Vec<Finding>,
 ) -> SettingsFile {
     let path = &config.path;
-    let text = match text_of(path, project) {
+    let text = match text_of(config, project) {
         Ok(None) => return SettingsFile::Absent,
         Ok(Some(text)) => text,
         Err(finding) => {
@@ -56,6 +56,7 @@ pub(crate) fn read(
     findings.extend(doubles(&text).into_iter().map(|finding| finding.of(path)));
     let lines = lines_of_keys(&text);
     let unlisted = entities_of(&settings, config, &lines, entities, findings);
+    let disabled = disabled(&settings);
     let odd = |key: &str, message: String, remedy: &str| {
         let finding = Finding::odd(path, message, remedy);
         Finding { line: lines.get(key).copied(), ..finding }
@@ -74,7 +75,7 @@ pub(crate) fn read(
         findings.push(odd("permission", message, "write allow, ask or deny"));
     }
     let default_agent = default_agent(&settings);
-    SettingsFile::Read(FileRestrictions { layer: decided.layer, default_agent, unlisted })
+    SettingsFile::Read(FileRestrictions { layer: decided.layer, default_agent, unlisted, disabled })
 }
 
 /// A problem of settings that cannot be read, with what follows from it.
@@ -82,23 +83,35 @@ fn lost(problem: &str) -> String {
     format!("{problem}; OpenCode's agents and commands have no tools until it can be read")
 }
 
-/// The agent of turns that name none. Without `build`, OpenCode takes `plan`.
+/// The agent of turns that name none.
 fn default_agent(settings: &Map<String, Value>) -> Option<String> {
-    let chosen = settings.get("default_agent").filter(|it| !it.is_null());
-    let is_disabled = |key: &str| {
-        let build = settings.get(key).and_then(|agents| agents.get("build"));
-        build.and_then(|build| build.get("disable")).and_then(is_yes) == Some(true)
-    };
-    match chosen {
-        Some(Value::String(name)) => Some(name.clone()),
-        Some(other) => Some(other.to_string()),
-        None if is_disabled("agent") || is_disabled("mode") => Some("plan".to_owned()),
-        None => None,
+    match settings.get("default_agent")? {
+        Value::Null => None,
+        Value::String(name) => Some(name.clone()),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            Some(other.to_string())
+        }
     }
 }
 
+/// The agents that are disabled, or enabled again, by their names in lower case.
+fn disabled(settings: &Map<String, Value>) -> BTreeMap<String, bool> {
+    let agents = |key: &str| settings.get(key).and_then(Value::as_object).into_iter().flatten();
+    let is_disabled = |(name, fields): (&String, &Value)| {
+        Some((name.to_lowercase(), is_yes(fields.get("disable")?)?))
+    };
+    agents(MODES).chain(agents("agent")).filter_map(is_disabled).collect()
+}
+
 /// The text of a file of settings; nothing when there is none.
-fn text_of(path: &Path, project: Option<&ProjectFiles>) -> Result<Option<files::Text>, Finding> {
+fn text_of(
+    config: &ConfigFile,
+    project: Option<&ProjectFiles>,
+) -> Result<Option<files::Text>, Finding> {
+    if let Some(text) = &config.text {
+        return Ok(Some(files::Text { text: text.clone(), oddity: None }));
+    }
+    let path = &config.path;
     match std::fs::metadata(path) {
         Ok(_) => files::read_in(path, project).map(Some),
         Err(error) if files::is_absent(path, &error) => Ok(None),
@@ -132,12 +145,12 @@ fn entities_of(
                     let line = lines.get(name.as_str()).copied();
                     let mut told = vec![];
                     let written = Written { kind, prompt, name, fields };
-                    let entity = match key {
-                        MODES => None,
-                        _ => written.entity(config, &mut pieces, &mut told),
+                    let entity = match key == MODES || config.only_restricts {
+                        true => None,
+                        false => written.entity(config, &mut pieces, &mut told),
                     };
                     if entity.is_none() && kind == Kind::Agent {
-                        unlisted.extend(written.unlisted(config, &mut told));
+                        unlisted.push(written.unlisted(config, &mut told));
                     }
                     entities.extend(entity);
                     findings.extend(told.into_iter().map(|finding| Finding { line, ..finding }));
@@ -243,14 +256,11 @@ impl Written<'_> {
 }
 
 impl Written<'_> {
-    /// The restrictions of an agent that is not listed, unless it is disabled.
-    fn unlisted(&self, config: &ConfigFile, findings: &mut Vec<Finding>) -> Option<UnlistedAgent> {
+    /// The restrictions of an agent that is not listed.
+    fn unlisted(&self, config: &ConfigFile, findings: &mut Vec<Finding>) -> UnlistedAgent {
         let (path, name) = (config.path.clone(), self.name.to_owned());
         let origin = Origin { scope: config.scope, provider: Provider::OpenCode, path: Some(path) };
         let tools = match self.fields {
-            Value::Object(fields) if fields.get("disable").and_then(is_yes) == Some(true) => {
-                return None;
-            }
             Value::Object(fields) => {
                 let mut told = vec![];
                 let tools = parse::restrictions(&origin, fields.clone(), &mut told);
@@ -266,7 +276,7 @@ impl Written<'_> {
             | Value::String(_)
             | Value::Array(_) => Tools::denied(),
         };
-        Some(UnlistedAgent { name, origin, tools })
+        UnlistedAgent { name, origin, tools }
     }
 }
 

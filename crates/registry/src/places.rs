@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::project::Repository;
 use crate::{Kind, Provider, Scope};
 
 /// A folder in which entities are looked for.
@@ -11,6 +12,8 @@ pub(crate) struct Place {
     pub(crate) provider: Provider,
     pub(crate) kind: Kind,
     pub(crate) folder: PathBuf,
+    /// Whether the folder lies above the project's, so that only restrictions are read.
+    pub(crate) is_above: bool,
 }
 
 /// A file of settings in which entities are looked for.
@@ -22,6 +25,38 @@ pub(crate) struct ConfigFile {
     pub(crate) home: Option<PathBuf>,
     /// Whether `{file:…}` in it is read.
     pub(crate) reads_files: bool,
+    /// Whether only restrictions are read: the file lies above the project's folder, or the
+    /// environment names it.
+    pub(crate) only_restricts: bool,
+    /// The text, where the environment has it instead of a file.
+    pub(crate) text: Option<String>,
+}
+
+/// Settings of OpenCode that the environment names. Like the user's files they restrict everywhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenCodeEnvironment {
+    /// Files, in the order in which OpenCode reads them.
+    pub files: Vec<PathBuf>,
+    /// The value of `OPENCODE_CONFIG_CONTENT`.
+    pub content: Option<String>,
+}
+
+impl OpenCodeEnvironment {
+    /// Reads the variables that OpenCode 1.18.33 knows.
+    pub fn read(variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> Self {
+        let path = |name: &str| variable(name).filter(|it| !it.is_empty()).map(PathBuf::from);
+        let mut files = vec![];
+        if let Some(folder) = path("XDG_CONFIG_HOME").map(|it| it.join("opencode")) {
+            files.push(folder.join(OLDER));
+            files.extend(NAMES.map(|name| folder.join(name)));
+        }
+        files.extend(path("OPENCODE_CONFIG"));
+        if let Some(folder) = path("OPENCODE_CONFIG_DIR") {
+            files.extend(NAMES.map(|name| folder.join(name)));
+        }
+        let content = variable(CONTENT).map(|text| text.to_string_lossy().into_owned());
+        Self { files, content: content.filter(|text| !text.trim().is_empty()) }
+    }
 }
 
 /// The folders that a project and a user have.
@@ -33,6 +68,8 @@ pub struct Folders {
     pub home: Option<PathBuf>,
     /// The user's folder for everything of ours; `.atomic` in the home folder unless it is moved.
     pub own: Option<PathBuf>,
+    /// Settings of OpenCode that the environment names.
+    pub opencode: OpenCodeEnvironment,
     /// Whether the user trusts the project. Without trust the project's entities replace none of
     /// the user's and none that are built in, and `{file:…}` in them is not read.
     pub trusted: bool,
@@ -42,7 +79,7 @@ impl Folders {
     /// The folders of a project that is trusted, and of a user with this home folder.
     pub fn trusted(project: PathBuf, home: Option<PathBuf>) -> Self {
         let own = home.as_ref().map(|home| home.join(".atomic"));
-        Self { project, home, own, trusted: true }
+        Self { project, home, own, opencode: OpenCodeEnvironment::default(), trusted: true }
     }
 
     /// Every folder, the nearest first and inside a scope in the order of providers.
@@ -54,29 +91,71 @@ impl Folders {
                 for base in self.bases(provider, scope, is_shared) {
                     for (kind, name) in names(provider) {
                         let folder = base.join(name);
-                        places.push(Place { scope, provider, kind: *kind, folder });
+                        let is_above = false;
+                        places.push(Place { scope, provider, kind: *kind, folder, is_above });
                     }
                 }
             }
         }
+        let (scope, provider, kind) = (Scope::Project, Provider::OpenCode, Kind::Agent);
+        for folder in self.above() {
+            let folders = ["agent", "agents"].map(|name| folder.join(".opencode").join(name));
+            let is_above = true;
+            places.extend(folders.map(|folder| Place { scope, provider, kind, folder, is_above }));
+        }
         places
     }
 
-    /// OpenCode's own settings, which may hold entities too.
+    /// The folders above the project's, up to the root of its repository, the nearest first.
+    /// OpenCode reads its settings and agents in them as well.
+    fn above(&self) -> Vec<PathBuf> {
+        let Ok(real) = self.project.canonicalize() else { return vec![] };
+        let root = Repository::of(&real, self.home.as_deref()).root;
+        let inside = real.ancestors().skip(1).take_while(|above| above.starts_with(&root));
+        inside.map(Path::to_owned).collect()
+    }
+
+    /// OpenCode's own settings, which may hold entities too, in the order in which OpenCode 1.18.33
+    /// merges those of a scope: a later file wins.
     pub(crate) fn config_files(&self) -> Vec<ConfigFile> {
         let is_shared = self.home_is_project();
         let mut files = vec![];
+        let above = self.above();
+        let file = |scope, path, only_restricts| ConfigFile {
+            scope,
+            path,
+            home: self.home.clone(),
+            reads_files: self.trusted || scope != Scope::Project,
+            only_restricts,
+            text: None,
+        };
+        for folder in above.iter().rev() {
+            files.extend(NAMES.map(|name| file(Scope::Project, folder.join(name), true)));
+        }
         for scope in [Scope::Project, Scope::User, Scope::Managed] {
             let below = (config_folders(scope), config_folders(Scope::Project));
             for folder in self.below(scope, below, is_shared) {
-                for name in ["opencode.json", "opencode.jsonc"] {
-                    files.push(ConfigFile {
-                        scope,
-                        path: folder.join(name),
-                        home: self.home.clone(),
-                        reads_files: self.trusted || scope != Scope::Project,
-                    });
+                if scope == Scope::User && folder.ends_with(USERS) {
+                    files.push(file(scope, folder.join(OLDER), false));
                 }
+                files.extend(NAMES.map(|name| file(scope, folder.join(name), false)));
+            }
+            if scope == Scope::Project {
+                // The outermost `.opencode` wins, other than with plain files.
+                for folder in above.iter().map(|folder| folder.join(".opencode")) {
+                    files.extend(NAMES.map(|name| file(scope, folder.join(name), true)));
+                }
+            }
+            if scope == Scope::User {
+                let is_new = |path: &&PathBuf| !files.iter().any(|file| file.path == **path);
+                let named: Vec<PathBuf> =
+                    self.opencode.files.iter().filter(is_new).cloned().collect();
+                files.extend(named.into_iter().map(|path| file(scope, path, true)));
+                let content = self.opencode.content.clone();
+                files.extend(content.map(|text| ConfigFile {
+                    text: Some(text),
+                    ..file(scope, PathBuf::from(CONTENT), true)
+                }));
             }
         }
         files
@@ -140,11 +219,23 @@ fn bases(provider: Provider, scope: Scope) -> &'static [&'static str] {
     }
 }
 
+/// The names of OpenCode's settings in every folder.
+const NAMES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
+
+/// The user's folder of OpenCode's settings.
+const USERS: &str = ".config/opencode";
+
+/// The older name of settings, which OpenCode reads in the user's folder only.
+const OLDER: &str = "config.json";
+
+/// The variable that holds settings itself.
+const CONTENT: &str = "OPENCODE_CONFIG_CONTENT";
+
 /// Where OpenCode's settings lie below a root.
 fn config_folders(scope: Scope) -> &'static [&'static str] {
     match scope {
         Scope::Project => &["", ".opencode"],
-        Scope::User => &[".config/opencode", ".opencode"],
+        Scope::User => &[USERS, ".opencode"],
         Scope::Managed => &[".opencode"],
         Scope::BuiltIn => &[],
     }

@@ -129,7 +129,9 @@ impl<'c> Index<'c> {
     /// A file that holds settings, ours or those of OpenCode, in which entities are.
     fn settings(&self, path: &Path) -> Option<Report> {
         let name = path.file_name()?.to_str()?;
-        if matches!(name, "opencode.json" | "opencode.jsonc") && path.exists() {
+        let is_opencodes = matches!(name, "opencode.json" | "opencode.jsonc")
+            || (name == "config.json" && path.parent()?.ends_with(".config/opencode"));
+        if is_opencodes && path.exists() {
             return Some(self.about(self.known(path).unwrap_or(path)));
         }
         let is_ours = name == "settings.json" && path.parent()?.ends_with(".atomic");

@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::env::TestEnv;
+use crate::env::{TestEnv, ran};
 use crate::scene::{Scene, done, gave_up, review, reviewer, worker};
 
 fn write(env: &TestEnv, path: &str, text: &str) {
@@ -75,6 +75,44 @@ fn settings_of_opencode_restrict_agents() {
             }
         }
     }
+}
+
+/// OpenCode reads an older `config.json` of the user's, and settings of every folder up to the root
+/// of the repository.
+#[test]
+fn settings_of_opencode_are_read_wherever_opencode_reads_them() {
+    let env = TestEnv::new();
+    write(
+        &env,
+        "home/.config/opencode/config.json",
+        r#"{"permission": {"webfetch": "deny", "websearch": "deny"}}"#,
+    );
+    let settings = r#"{"permission": {"bash": "deny"}, "agent": {"gone": {"disable": true}}}"#;
+    write(&env, "work/opencode.json", settings);
+    write(&env, "work/.opencode/opencode.jsonc", r#"{"permission": {"edit": "sometimes"}}"#);
+    write(&env, "work/sub/.opencode/agent/theirs.md", "Go.\n");
+    write(&env, "work/sub/.opencode/agent/gone.md", "Go.\n");
+    fs::create_dir_all(env.outside("work/.git/refs")).unwrap();
+    let run = |args: &[&str]| {
+        let mut command = env.atomic(args);
+        command.current_dir(env.outside("work/sub"));
+        ran(command)
+    };
+    let shown = run(&["show", "theirs"]);
+    let line = "can read files; cannot edit files, run commands, use the web\n";
+    assert!(shown.stdout.contains(line), "{shown:?}");
+    let shown = run(&["show", "gone"]);
+    assert_ne!(shown.code, Some(0), "{shown:?}");
+    let doctor = run(&["doctor"]).stdout;
+    assert!(doctor.contains("`edit: \"sometimes\"` is not allow, ask or deny"), "{doctor}");
+    let checked = run(&["check", "../.opencode/opencode.jsonc"]);
+    assert!(checked.stdout.contains("is not allow, ask or deny"), "{checked:?}");
+    write(&env, "home/.config/opencode/config.json", "{");
+    let shown = run(&["show", "theirs"]);
+    assert!(shown.stdout.contains("cannot read files, edit files, run commands"), "{shown:?}");
+    let checked =
+        run(&["check", env.outside("home/.config/opencode/config.json").to_str().unwrap()]);
+    assert!(checked.stdout.contains("it is not valid JSON"), "{checked:?}");
 }
 
 /// An `opencode.json` that is there and cannot be opened may deny any tool.

@@ -10,7 +10,7 @@ use super::Repository;
 
 /// The files of a project. Links are followed as long as they stay in the repository.
 ///
-/// Paths are from the project's folder, or absolute and below it.
+/// Paths are from the project's folder, or absolute and in the repository.
 #[derive(Debug)]
 pub struct ProjectFiles {
     root: Root,
@@ -129,10 +129,12 @@ impl ProjectFiles {
             return Ok(self.inside.join(path));
         }
         let inside = path.strip_prefix(&self.given).or_else(|_| path.strip_prefix(&self.real));
-        match inside {
-            Ok(inside) => Ok(self.inside.join(inside)),
-            Err(_) => Err(Refusal::Outside.into()),
+        if let Ok(inside) = inside {
+            return Ok(self.inside.join(inside));
         }
+        // Settings of OpenCode may lie in a folder above the project's.
+        let below = path.strip_prefix(&self.repository);
+        below.map(Path::to_owned).map_err(|_| Refusal::Outside.into())
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use atomic_backend::ToolRules;
 use atomic_event::BackendId;
-use atomic_registry::{Entity, Folders, Kind, Registry};
+use atomic_registry::{Entity, Folders, Kind, OpenCodeEnvironment, Registry};
 use atomic_runner::{tools_of, tools_of_turn};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
@@ -306,7 +306,7 @@ fn settings_that_cannot_be_read_deny_everything_and_are_reported() {
         r#"{"tools": ["read"]}"#,
         r#"{"tools": "read"}"#,
     ] {
-        for file in ["project/opencode.json", "home/.config/opencode/opencode.json"] {
+        for file in ["project/opencode.json", USERS, "home/.config/opencode/config.json"] {
             let folder = tempfile::tempdir().unwrap();
             let write = |path: &str, text: &str| {
                 let path = folder.path().join(path);
@@ -391,6 +391,175 @@ fn settings_that_cannot_be_opened_deny_everything_and_are_reported() {
 
 /// The user's settings of OpenCode.
 const USERS: &str = "home/.config/opencode/opencode.json";
+
+/// A folder with files in it.
+fn tree(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+/// OpenCode 1.18.33 reads three files in `~/.config/opencode`, of which a later one wins.
+#[test]
+fn every_file_of_the_users_settings_restricts() {
+    let deny = r#"{"permission": {"bash": "deny"}}"#;
+    let allow = r#"{"permission": {"bash": "allow"}}"#;
+    for (files, may_run) in [
+        (&[("home/.config/opencode/config.json", deny)] as &[(&str, &str)], false),
+        (&[("home/.config/opencode/opencode.json", deny)], false),
+        (&[("home/.config/opencode/opencode.jsonc", deny)], false),
+        (&[("home/.opencode/opencode.json", deny)], false),
+        (
+            &[
+                ("home/.config/opencode/config.json", deny),
+                ("home/.config/opencode/opencode.json", allow),
+            ],
+            true,
+        ),
+        // Only the user's folder has a file of this name.
+        (&[("project/config.json", deny)], true),
+        (&[("project/.opencode/config.json", deny)], true),
+    ] {
+        let folder = tree(&[files, &[("project/.opencode/agent/x.md", "Go.\n")]].concat());
+        let (project, home) = (folder.path().join("project"), folder.path().join("home"));
+        let registry = Registry::read(&Folders::trusted(project, Some(home)));
+        let tools = &registry.get(Kind::Agent, "x").unwrap().tools;
+        assert_eq!(tools.may_run(), may_run, "{files:?}");
+        let turns = registry.tools_of_turns("opencode").unwrap();
+        assert_eq!(turns.may_run(), may_run, "{files:?}");
+    }
+}
+
+/// Variables of the environment name further settings of the user's.
+#[test]
+fn settings_that_the_environment_names_restrict() {
+    let deny = r#"{"permission": {"bash": "deny"}, "agent": {"y": {"prompt": "Go."}}}"#;
+    for (variable, value, file) in [
+        ("XDG_CONFIG_HOME", "elsewhere", "elsewhere/opencode/config.json"),
+        ("XDG_CONFIG_HOME", "elsewhere", "elsewhere/opencode/opencode.jsonc"),
+        ("OPENCODE_CONFIG", "mine.json", "mine.json"),
+        ("OPENCODE_CONFIG_DIR", "settings", "settings/opencode.json"),
+        ("OPENCODE_CONFIG_CONTENT", deny, "unused.json"),
+        ("OPENCODE_CONFIG_CONTENT", "{", "unused.json"),
+    ] {
+        let folder = tree(&[(file, deny), ("project/.opencode/agent/x.md", "Go.\n")]);
+        let value = match variable {
+            "OPENCODE_CONFIG_CONTENT" => value.into(),
+            _ => folder.path().join(value).into_os_string(),
+        };
+        let named = OpenCodeEnvironment::read(|name| (name == variable).then(|| value.clone()));
+        for (opencode, may_run) in [(named, false), (OpenCodeEnvironment::default(), true)] {
+            let trusted = Folders::trusted(folder.path().join("project"), None);
+            let registry = Registry::read(&Folders { opencode, ..trusted });
+            let tools = &registry.get(Kind::Agent, "x").unwrap().tools;
+            assert_eq!(tools.may_run(), may_run, "{variable}: {file}");
+            let turns = registry.tools_of_turns("opencode").unwrap();
+            assert_eq!(turns.may_run(), may_run, "{variable}: {file}");
+            assert!(registry.get(Kind::Agent, "y").is_err(), "only restrictions are read");
+        }
+    }
+}
+
+/// OpenCode reads the settings of every folder up to the root of the repository.
+#[test]
+fn settings_above_the_project_restrict() {
+    let deny = r#"{"permission": {"bash": "deny"}}"#;
+    let allow = r#"{"permission": {"bash": "allow"}}"#;
+    let build = r#"{"agent": {"build": {"permission": {"bash": "deny"}}}}"#;
+    let x = r#"{"agent": {"x": {"prompt": "Go.", "permission": {"bash": "deny"}}}}"#;
+    // The files; whether agent `x` and a turn without an agent may run commands.
+    for (files, agent, turn) in [
+        (&[("opencode.json", deny)] as &[(&str, &str)], false, false),
+        (&[("opencode.jsonc", r#"{"tools": {"bash": false}}"#)], false, false),
+        (&[("repo/opencode.json", deny)], false, false),
+        (&[(".opencode/opencode.json", deny)], false, false),
+        (&[("opencode.json", "{")], false, false),
+        (&[("opencode.json", build)], true, false),
+        (&[("opencode.json", x)], false, true),
+        (&[(".opencode/agent/build.md", "---\npermission: {bash: deny}\n---\nGo.\n")], true, false),
+        (&[(".opencode/agents/x.md", "---\npermission: {bash: deny}\n---\nGo.\n")], false, true),
+        (&[("opencode.json", r#"{"default_agent": "explore"}"#)], true, true),
+        (&[("opencode.json", r#"{"default_agent": "title"}"#)], true, false),
+        (
+            &[
+                ("opencode.json", r#"{"default_agent": "quiet"}"#),
+                (".opencode/agent/quiet.md", "---\npermission: {bash: deny}\n---\nGo.\n"),
+            ],
+            true,
+            false,
+        ),
+        // As in OpenCode: of plain files the innermost wins, of those in `.opencode` the outermost.
+        (&[("opencode.json", deny), ("repo/sub/opencode.json", allow)], true, true),
+        (&[("opencode.json", allow), ("repo/sub/opencode.json", deny)], false, false),
+        (
+            &[(".opencode/opencode.json", deny), ("repo/sub/.opencode/opencode.json", allow)],
+            false,
+            false,
+        ),
+        // Above the repository nothing is read.
+        (&[("../opencode.json", deny)], true, true),
+    ] {
+        let folder = tree(&[("root/repo/sub/.opencode/agent/x.md", "Go.\n")]);
+        let root = folder.path().join("root");
+        fs::create_dir_all(root.join(".git/refs")).unwrap();
+        for (path, text) in files {
+            fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+            fs::write(root.join(path), text).unwrap();
+        }
+        for trusted in [true, false] {
+            let project = root.join("repo/sub");
+            let folders = Folders { trusted, ..Folders::trusted(project, None) };
+            let registry = Registry::read(&folders);
+            let tools = &registry.get(Kind::Agent, "x").unwrap().tools;
+            assert_eq!(tools.may_run(), agent, "{files:?}, trusted: {trusted}");
+            // Without trust a project has no say about turns.
+            let turns = registry.tools_of_turns("opencode").unwrap();
+            assert_eq!(turns.may_run(), turn || !trusted, "{files:?}, trusted: {trusted}");
+            assert!(registry.get(Kind::Agent, "quiet").is_err(), "only restrictions are read");
+        }
+    }
+}
+
+/// `agent.x.disable` in OpenCode's settings holds for an agent in a file, too.
+#[test]
+fn agents_that_settings_disable_are_left_out() {
+    let (theirs, mine) = ("repo/sub/.opencode/agent/x.md", "home/.config/opencode/agent/x.md");
+    let claudes = "repo/sub/.claude/agents/x.md";
+    let off = r#"{"agent": {"x": {"disable": true}}}"#;
+    // The files, whether the project is trusted, and the file of the agent that is left.
+    for (files, trusted, left) in [
+        (&[("repo/sub/opencode.json", off)] as &[(&str, &str)], true, None),
+        (&[("repo/opencode.json", off)], true, None),
+        (&[("repo/sub/opencode.json", r#"{"mode": {"X": {"disable": "yes"}}}"#)], true, None),
+        (&[("home/.config/opencode/config.json", off)], true, None),
+        (&[("home/.config/opencode/config.json", off)], false, None),
+        // Without trust a project has no say about the user's agents.
+        (&[("repo/sub/opencode.json", off)], false, Some(mine)),
+        (&[("repo/sub/opencode.json", off), (claudes, "Go.\n")], true, Some(claudes)),
+        (
+            &[
+                ("repo/opencode.json", off),
+                ("repo/sub/opencode.json", r#"{"agent": {"x": {"disable": false}}}"#),
+            ],
+            true,
+            Some(theirs),
+        ),
+        (&[("repo/sub/opencode.json", "{}")], true, Some(theirs)),
+    ] {
+        let folder = tree(&[files, &[(theirs, "Go.\n"), (mine, "Go.\n")]].concat());
+        fs::create_dir_all(folder.path().join("repo/.git/refs")).unwrap();
+        let (project, home) = (folder.path().join("repo/sub"), folder.path().join("home"));
+        let folders = Folders { trusted, ..Folders::trusted(project, Some(home)) };
+        let registry = Registry::read(&folders);
+        let found = registry.find(Kind::Agent, "x").and_then(|it| it.origin.path.clone());
+        let left = left.map(|path| folder.path().join(path));
+        assert_eq!(found, left, "{files:?}, trusted: {trusted}");
+    }
+}
 
 /// Commands and turns without an agent run as the agent that OpenCode takes for them.
 #[test]
