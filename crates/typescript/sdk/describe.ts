@@ -39,10 +39,8 @@ export function describe(exports: Thing, config?: unknown): Thing | Promise<Thin
     throw misuse("the file has both a graphConfig and a default export; keep one of the two", "ATM718");
   }
   if (made === undefined) {
-    const doc = document(exports, exports.graphConfig);
-    // The loader refuses a chat that exports an empty workflow, except in a session that began as one.
-    if (exports.graphConfig == null) doc.$chat = ["graphConfig", "default"].find((key) => key in exports) ?? "";
-    return doc;
+    const name = ["graphConfig", "default"].find((key) => key in exports) ?? "";
+    return document(exports, exports.graphConfig, name);
   }
   if (typeof made !== "function") return finished(exports, made);
   const result = made(config ?? exports.defaultConfig ?? {});
@@ -57,8 +55,8 @@ function finished(exports: Thing, made: unknown): Thing {
   if (!isObject(made)) throw wrong(`the default export gives ${Array.isArray(made) ? "a list" : `a ${typeof made}`}, not a compiled graph`, NO_GRAPH);
   if (SCRIPT in made) return script(exports, made);
   if (made.$unfinished === true) throw wrong("defineWorkflow(…) has nothing to run", "add .run(async (ctx) => …)");
-  if (COMPILED in made || Array.isArray(made.nodes)) return document(exports, made);
-  if (isObject(made.graphConfig)) return document({ ...exports, ...made }, made.graphConfig);
+  if (COMPILED in made || Array.isArray(made.nodes)) return document(exports, made, "default");
+  if (isObject(made.graphConfig)) return document({ ...exports, ...made }, made.graphConfig, "default");
   throw wrong("the default export gives an object that is not a compiled graph", NO_GRAPH);
 }
 
@@ -80,10 +78,18 @@ function script(exports: Thing, made: Thing): Thing {
   return doc;
 }
 
-function document(exports: Thing, given: unknown): Thing {
+/** Keys of which a graph has at least one. Without them the document is a chat. */
+const GRAPH = ["nodes", "edges", "startNode", "catch"];
+
+/**
+ * The document of a graph. A document that is a chat says in `$chat` by which export ("" for none): the
+ * loader refuses a chat that exports a workflow, except in a session that began as one.
+ */
+function document(exports: Thing, given: unknown, name: string): Thing {
   const doc = metadata(exports);
-  if (given === undefined || given === null) return doc;
+  if (given === undefined || given === null) return { ...doc, $chat: name };
   if (given instanceof GraphBuilder) throw misuse("graphConfig is a graph that is not compiled; call .compile() at its end, and export it from the default function", "ATM715");
+  if (isPromise(given)) throw misuse("graphConfig is a promise; write await before it, or export an async function as the default export", "ATM715");
   if (!isObject(given)) throw misuse("graphConfig must be an object: { startNode, nodes, edges }", "ATM715");
   const { nodeDescriptions, ...rest } = given;
   const annotations = given.stateAnnotations ?? exports.stateAnnotations;
@@ -91,6 +97,7 @@ function document(exports: Thing, given: unknown): Thing {
   if (nodeDescriptions !== undefined || exports.nodeDescriptions !== undefined) {
     doc.nodeDescriptions = { ...exports.nodeDescriptions, ...nodeDescriptions };
   }
+  if (GRAPH.every((key) => doc[key] == null)) doc.$chat = name;
   return doc;
 }
 

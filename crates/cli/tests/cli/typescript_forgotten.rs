@@ -83,7 +83,7 @@ fn what_is_told_of_a_file_is_what_has_become_of_it() {
 }
 
 /// Files that use the SDK and export no workflow: the text, the line of the import, what is said.
-const FORGOTTEN: [(&str, u32, &str); 18] = [
+const FORGOTTEN: [(&str, u32, &str); 26] = [
     (
         "import { agentNode } from \"atomic/workflows\";\nexport const graphconfig = { nodes: [agentNode({ id: \"a\" })] };",
         1,
@@ -140,15 +140,42 @@ const FORGOTTEN: [(&str, u32, &str); 18] = [
     (
         "const none = () => null;\nexport const graphConfig = none();",
         2,
-        "`graphConfig` is empty when the file is run",
+        "`graphConfig` has no nodes when the file is run",
     ),
     // Neither of two exports of the same name is passed on.
     (
         "export * from \"./lib/graph.ts\";\nexport * from \"./lib/second.ts\";",
         1,
-        "`graphConfig` is empty when the file is run",
+        "`graphConfig` has no nodes when the file is run",
     ),
-    ("export default undefined;", 1, "the default export is empty when the file is run"),
+    // A graph without nodes would be a chat.
+    ("export const graphConfig = {};", 1, "`graphConfig` has no nodes when the file is run"),
+    (
+        "import { graph } from \"atomic/workflows\";\nexport const graphConfig = new Map([[\"nodes\", [graph]]]);",
+        2,
+        "`graphConfig` has no nodes when the file is run",
+    ),
+    (
+        "class Config { get nodes() { return []; } }\nexport const graphConfig = new Config();",
+        2,
+        "`graphConfig` has no nodes when the file is run",
+    ),
+    (
+        "export const graphConfig = { maxSteps: 3, nodes: undefined };",
+        1,
+        "`graphConfig` has no nodes when the file is run",
+    ),
+    ("export default { graphConfig: {} };", 1, "the default export has no nodes"),
+    // The name of the module is known only when the file is run.
+    (
+        "export const name = \"f23\";\nawait import(\"atomic\" + \"/workflows\");",
+        2,
+        "imports \"atomic/workflows\" when it is run",
+    ),
+    // Names that the SDK does not have are not types of it.
+    ("import { START, END } from \"atomic/workflows\";", 1, "imports `START`"),
+    ("import { NodeId, Graph } from \"atomic/types\";", 1, "imports `Graph`"),
+    ("export default undefined;", 1, "the default export has no nodes when the file is run"),
 ];
 
 /// Files that run as a chat.
@@ -156,7 +183,7 @@ const CHATS: [&str; 7] = [
     "export const name = \"c0\";",
     "import type { GraphConfig } from \"atomic/types\";\nexport const name = \"c1\";\nexport const config: GraphConfig | null = null;",
     "import { type GraphConfig } from \"atomic/workflows\";\nexport const name = \"c2\";\nexport type Mine = GraphConfig;",
-    "import { GraphConfig } from \"atomic/types\";\nexport const name = \"c3\";\nexport const mine: GraphConfig | null = null;",
+    "import { WorkflowGraphConfig, NodeId } from \"atomic/types\";\nimport { CompileConfig } from \"@atomic/workflows\";\nexport const name = \"c3\";\nexport const mine: WorkflowGraphConfig | CompileConfig | NodeId | null = null;",
     "import { plain } from \"./lib/plain.ts\";\nexport const name = \"c4\";\nexport const x = plain;",
     "import { Shape } from \"./lib/helper.ts\";\nexport const name = \"c5\";\nexport const x: Shape = 1;",
     // A graph that another file exports.
@@ -216,6 +243,34 @@ fn a_chat_whose_import_leads_nowhere_is_refused() {
     assert_eq!(broken, 4, "{listed:?}");
     let shown = atomic(&project, &["show", "a"]);
     assert!(shown.stdout.contains("atomic check a"), "{shown:?}");
+}
+
+/// A promise has none of a graph's keys, so it must not be read as a graph without nodes.
+#[test]
+fn a_promise_of_a_graph_is_refused() {
+    let project = Project::scripted("[[turn]]\ndo = [{ say = \"Answered.\" }]\n");
+    let node = "{ id: \"a\", type: \"tool\", command: \"true\" }";
+    let graph = format!("{{ startNode: \"a\", nodes: [{node}] }}");
+    for (name, text) in [
+        ("a", format!("export const graphConfig = (async () => ({graph}))();")),
+        ("b", format!("export default {{ graphConfig: Promise.resolve({graph}) }};")),
+    ] {
+        let file = format!(".atomic/workflows/{name}.ts");
+        project.write(&file, &text);
+        let checked = atomic(&project, &["check", "--trust", &file]);
+        assert_eq!(checked.code, Some(1), "{checked:?}");
+        assert!(checked.stdout.contains("ATM715 error"), "{checked:?}");
+        assert!(checked.stdout.contains("write await before it"), "{checked:?}");
+        let ended = run(&project, name, &["--trust"]);
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+    }
+    assert!(project.sessions().is_empty(), "no chat was started");
+    project.write(
+        ".atomic/workflows/c.ts",
+        &format!("export const graphConfig = await (async () => ({graph}))();"),
+    );
+    let ended = run(&project, "c", &["--trust"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
 #[test]

@@ -3,11 +3,14 @@
 //! A file without a graph runs as a chat, with all permissions of one. An author who imports a value of
 //! the SDK has written a workflow, so its export is forgotten or misspelt.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
+use oxc_allocator::Allocator;
 use oxc_ast::ast::{self, Expression, Program, Statement};
 use oxc_ast_visit::{Visit, walk};
-use oxc_span::{GetSpan as _, Span};
+use oxc_parser::Parser;
+use oxc_span::{GetSpan as _, SourceType, Span};
 
 use super::{exported, variables};
 use crate::fault::{Fault, Page};
@@ -168,17 +171,62 @@ fn used_of_sdk(import: &ValueImport) -> Option<String> {
     if import.names.is_empty() {
         return Some("everything".to_owned());
     }
-    let known = sdk::exports(module);
-    let mut names = import.names.iter();
-    let value = names.find(|name| is_value(name, known))?;
+    let (values, types) = (sdk::exports(module), sdk_types(&import.from));
+    let is_type = |name: &&String| {
+        types.is_some_and(|types| types.contains(*name))
+            && !values.is_some_and(|values| values.contains(*name))
+    };
+    let value = import.names.iter().find(|name| !is_type(name))?;
     Some(format!("`{value}`"))
 }
 
-/// Whether an imported name is a value. Types can be imported without saying so; their names begin
-/// with a capital.
+/// Whether a name that is imported from a file of the project is a value. Types can be imported
+/// without saying so; their names begin with a capital.
 pub(crate) fn is_value(name: &str, exports: Option<&BTreeSet<String>>) -> bool {
     let is_known = exports.is_some_and(|exports| exports.contains(name));
     is_known || !name.starts_with(|c: char| c.is_uppercase())
+}
+
+/// The types that files can import from a module of the SDK, by the name they write for the module.
+fn sdk_types(module: &str) -> Option<&'static BTreeSet<String>> {
+    static TYPES: LazyLock<BTreeMap<String, BTreeSet<String>>> = LazyLock::new(read_sdk_types);
+    TYPES.get(module)
+}
+
+fn read_sdk_types() -> BTreeMap<String, BTreeSet<String>> {
+    let mut modules: BTreeMap<String, (BTreeSet<String>, Vec<String>)> = BTreeMap::new();
+    let allocator = Allocator::default();
+    let parsed = Parser::new(&allocator, crate::TYPES, SourceType::d_ts()).parse();
+    for statement in &parsed.program.body {
+        let Statement::TSExternalModuleDeclaration(module) = statement else { continue };
+        let (types, stars) = modules.entry(module.id.value.to_string()).or_default();
+        for statement in module.body.iter().flat_map(|block| &block.body) {
+            if let Statement::ExportAllDeclaration(star) = statement {
+                stars.push(star.source.value.to_string());
+            } else if let Statement::ExportDeclaration(export) = statement {
+                types.extend(type_name(&export.declaration));
+            }
+        }
+    }
+    let all = modules.keys().map(|module| {
+        let (mut names, mut open, mut seen) = (BTreeSet::new(), vec![module], BTreeSet::new());
+        while let Some(module) = open.pop() {
+            if let Some((types, stars)) = modules.get(module).filter(|_| seen.insert(module)) {
+                names.extend(types.iter().cloned());
+                open.extend(stars);
+            }
+        }
+        (module.clone(), names)
+    });
+    all.collect()
+}
+
+fn type_name(declaration: &ast::Declaration<'_>) -> Option<String> {
+    if let ast::Declaration::TSInterfaceDeclaration(interface) = declaration {
+        return Some(interface.id.name.to_string());
+    }
+    let ast::Declaration::TSTypeAliasDeclaration(alias) = declaration else { return None };
+    Some(alias.id.name.to_string())
 }
 
 /// Collects every `import("…")`.

@@ -13,7 +13,7 @@ use rquickjs::{Context, Ctx, Error, Function, Module, Object, Promise, Runtime, 
 
 use super::desk::{Desk, Scope};
 use super::message::{Done, Message};
-use super::modules::{Codes, Names};
+use super::modules::{Codes, Names, SdkImport};
 use super::watch::{Pulse, Trip, Watch};
 use super::{Arg, Options, natives};
 use crate::bundle::Bundle;
@@ -77,7 +77,8 @@ fn try_serve(start: &Start, receiver: &Receiver<Message>, legacy: Legacy) -> rqu
     let watch = Rc::new(Watch::new(options.limits.stretch, stop, pulse));
     let seen = Rc::clone(&watch);
     runtime.set_interrupt_handler(Some(Box::new(move || seen.is_enough())));
-    runtime.set_loader(Names(bundle.clone()), Codes(bundle.clone()));
+    let imported = SdkImport::default();
+    runtime.set_loader(Names(bundle.clone(), Rc::clone(&imported)), Codes(bundle.clone()));
     let desk = Rc::new(Desk::new(bundle.clone(), options, sender.clone(), legacy.last));
     let tracked = Rc::clone(&desk);
     runtime.set_host_promise_rejection_tracker(Some(Box::new(
@@ -96,6 +97,7 @@ fn try_serve(start: &Start, receiver: &Receiver<Message>, legacy: Legacy) -> rqu
     // One stay for the whole life: all values have the same lifetime, and none outlives it.
     Ok(context.with(|ctx| match Engine::boot(ctx.clone(), desk, watch) {
         Ok(mut engine) => {
+            engine.imported = imported;
             engine.reload = legacy.loaded;
             engine.serve(receiver)
         }
@@ -142,6 +144,8 @@ pub(super) struct Engine<'js> {
     pub(super) reload: Option<Option<serde_json::Value>>,
     /// What it was loaded with in this one.
     pub(super) loaded: Option<Option<serde_json::Value>>,
+    /// The module of the SDK that a file has imported.
+    pub(super) imported: SdkImport,
     pub(super) watch: Rc<Watch>,
 }
 
@@ -165,6 +169,7 @@ impl<'js> Engine<'js> {
                 extend: None,
                 reload: None,
                 loaded: None,
+                imported: SdkImport::default(),
                 watch,
             }),
             Err(error) => Err((desk, error)),

@@ -5,8 +5,8 @@ use std::sync::mpsc::SyncSender;
 
 use serde_json::Value;
 
-use super::Arg;
 use super::script::{Delivery, Turn};
+use super::{Arg, Loaded};
 use crate::host::{Host, HostError};
 use crate::trouble::{Trouble, TroubleKind};
 
@@ -14,7 +14,7 @@ use crate::trouble::{Trouble, TroubleKind};
 pub(super) type Reply<T> = SyncSender<Result<T, Trouble>>;
 
 pub(super) enum Message {
-    Load { config: Option<Value>, reply: Reply<Value> },
+    Load { config: Option<Value>, reply: Reply<Loaded> },
     Call { function: u32, args: Vec<Arg>, reply: Reply<Value> },
     Perform { id: u64, function: u32, args: Vec<Arg>, host: Arc<dyn Host>, done: Done },
     Abort { id: u64 },

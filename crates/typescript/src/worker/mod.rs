@@ -102,6 +102,9 @@ pub struct Loaded {
     /// What `describe` of the SDK makes of it, with functions as `{"$fn": n}`. The same files and
     /// the same configuration always give the same numbers.
     pub descriptor: Value,
+    /// A module of the SDK that a file of the workflow has imported, as it was named there. An import
+    /// of types alone is not among them.
+    pub imported_sdk: Option<String>,
 }
 
 /// A file that runs on a thread of its own. Cheap to clone; when the last one is dropped, all it
@@ -182,8 +185,7 @@ impl Worker {
     /// It throws, does not end, or cannot be described.
     pub fn load(&self, config: &Value) -> Result<Loaded, Trouble> {
         let config = Some(config.clone());
-        let descriptor = self.ask(|reply| Message::Load { config, reply })?;
-        Ok(Loaded { descriptor })
+        self.ask(|reply| Message::Load { config, reply })
     }
 
     /// Runs the file, and gives what it exports as it is, in the order of the names.
@@ -191,8 +193,7 @@ impl Worker {
     /// # Errors
     /// It throws, does not end, or exports something that is not JSON.
     pub fn load_exports(&self) -> Result<Loaded, Trouble> {
-        let descriptor = self.ask(|reply| Message::Load { config: None, reply })?;
-        Ok(Loaded { descriptor })
+        self.ask(|reply| Message::Load { config: None, reply })
     }
 
     /// Calls a function that has its value when it returns, and waits for that.

@@ -1,6 +1,8 @@
 //! Gives the engine the modules it asks for: those of the bundle, and those of the SDK.
 
+use std::cell::RefCell;
 use std::path::Path;
+use std::rc::Rc;
 
 use rquickjs::loader::bundle::Bundle as Compiled;
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
@@ -11,8 +13,11 @@ use crate::bundle::Bundle;
 use crate::resolve::Target;
 use crate::sdk;
 
+/// The first module of the SDK that a file has imported, as it was named there.
+pub(super) type SdkImport = Rc<RefCell<Option<String>>>;
+
 /// Knows what imports mean. Nothing is looked for on the disk.
-pub(super) struct Names(pub(super) Bundle);
+pub(super) struct Names(pub(super) Bundle, pub(super) SdkImport);
 
 impl Resolver for Names {
     fn resolve<'js>(
@@ -32,7 +37,10 @@ impl Resolver for Names {
             return Ok(name.to_owned());
         }
         match self.0.target(Path::new(base), name) {
-            Ok(Target::Sdk(module)) => Ok(module.to_owned()),
+            Ok(Target::Sdk(module)) => {
+                self.1.borrow_mut().get_or_insert_with(|| name.to_owned());
+                Ok(module.to_owned())
+            }
             Ok(Target::File(path)) => Ok(path.to_string_lossy().into_owned()),
             Err(why) => Err(Error::new_resolving_message(base, name, why)),
         }

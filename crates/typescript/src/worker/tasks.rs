@@ -3,11 +3,11 @@
 use rquickjs::{Function, Module, Object, Promise, Value};
 use serde_json::Value as Json;
 
-use super::Arg;
 use super::desk::Scope;
 use super::engine::{Engine, Step, import};
 use super::message::{Message, Start};
 use super::script::{Delivery, Notes, OpenCall, Outcome, Progress, Turn};
+use super::{Arg, Loaded};
 use crate::convert::{self, ConvertError, Reader};
 use crate::host::HostError;
 use crate::trouble::{self, Frame, Trouble, TroubleKind};
@@ -52,7 +52,7 @@ impl<'js> Engine<'js> {
         self.load(config.as_ref()).map(drop)
     }
 
-    fn load(&mut self, config: Option<&Json>) -> Result<Json, Trouble> {
+    fn load(&mut self, config: Option<&Json>) -> Result<Loaded, Trouble> {
         let (result, unhandled) = self.run(Scope::Loading, |engine| {
             let exports = engine.evaluate()?;
             let described = match config {
@@ -65,7 +65,8 @@ impl<'js> Engine<'js> {
             engine.functions = functions;
             engine.loaded = Some(config.cloned());
             engine.reload = None;
-            Ok(read)
+            let imported_sdk = engine.imported.borrow().clone();
+            Ok(Loaded { descriptor: read, imported_sdk })
         });
         match unhandled {
             Some(unhandled) if result.is_ok() => Err(unhandled),

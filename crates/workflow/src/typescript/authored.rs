@@ -141,10 +141,13 @@ impl Authored {
             .map_err(|trouble| vec![fault(placed(trouble, &bundle, about.form))])?;
         let mut described = loaded.descriptor;
         let chat = described.as_object_mut().and_then(|fields| fields.remove("$chat"));
-        if let Some(export) = chat.as_ref().and_then(Value::as_str).filter(|_| run_at.is_none())
-            && (!export.is_empty() || about.form != Form::Chat)
-        {
-            return Err(vec![without_value(export, &bundle)]);
+        if let Some(export) = chat.as_ref().and_then(Value::as_str).filter(|_| run_at.is_none()) {
+            if !export.is_empty() || about.form != Form::Chat {
+                return Err(vec![without_value(export, &bundle)]);
+            }
+            if let Some(module) = &loaded.imported_sdk {
+                return Err(vec![without_export(module, &bundle)]);
+            }
         }
         // A session has begun with what it says: nothing is chosen by it any more.
         let unread = unread(&described, &about, &bundle);
@@ -291,11 +294,27 @@ fn unread(described: &Value, about: &Metadata, bundle: &Bundle) -> Vec<Fault> {
 /// A workflow that is exported and has no value when the file is run, which must not become a chat.
 fn without_value(export: &str, bundle: &Bundle) -> Fault {
     let name = if export == "default" { "the default export" } else { "`graphConfig`" };
-    let message = format!("{name} is empty when the file is run, so the file exports no workflow");
+    let message =
+        format!("{name} has no nodes when the file is run, so the file exports no workflow");
     let help = "export a graph: `export const graphConfig = { startNode, nodes, edges }`; for a \
                 chat remove the export";
     let fault = Fault::of_file(&shown(bundle.entry()), FORGOTTEN, message, help);
     at_export(export, bundle, fault)
+}
+
+/// A chat that imports the SDK by a name that is known only when the file is run.
+fn without_export(module: &str, bundle: &Bundle) -> Fault {
+    let message = format!("the file imports \"{module}\" when it is run, but exports no workflow");
+    let help = "add `export const graphConfig = …` or `export default …`; a file that is only a \
+                chat imports nothing but types from the SDK";
+    let fault = Fault::of_file(&shown(bundle.entry()), FORGOTTEN, message, help);
+    let is_computed = |warning: &&typescript::Fault| warning.code == "ATM719";
+    match bundle.warnings().iter().find(is_computed) {
+        Some(warning) if warning.at.file == bundle.entry() => {
+            Fault { line: warning.at.line, column: warning.at.column, ..fault }
+        }
+        _ => fault,
+    }
 }
 
 /// Moves a fault to where something is exported.
