@@ -368,6 +368,9 @@ pub(crate) struct AnswerArgs {
     /// Continue the session at once
     #[arg(long)]
     pub(crate) resume: bool,
+    /// Answer a session that was not begun by you on this machine: it can run commands
+    #[arg(long)]
+    pub(crate) trust: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

@@ -6,14 +6,16 @@ use std::process::ExitCode;
 use atomic_event::{Ending, Event, Question, QuestionId};
 use atomic_session::{InboxAnswer, Session, leave_answer};
 
-use super::resume::{Wanted, resume_in};
+use super::resume::{Wanted, refuse_strangers, resume_in};
 use crate::args::AnswerArgs;
 use crate::failure::Failure;
-use crate::settings::SettingsArgs;
+use crate::settings::{self, SettingsArgs};
 use crate::{paint, show, stage};
 
 pub(crate) fn answer(args: &AnswerArgs) -> Result<ExitCode, Failure> {
     let dir = super::find_session(&args.session)?;
+    let flags = SettingsArgs::trusting(args.trust);
+    refuse_strangers(&dir, &settings::for_resume(&flags)?, "answer", &args.answer)?;
     refuse_completed(&dir)?;
     let open = open_questions(&dir)?;
     let (id, question, given) = choose(&open, &args.answer)?;
@@ -35,7 +37,7 @@ pub(crate) fn answer(args: &AnswerArgs) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     if args.resume {
-        return resume_in(dir, Wanted::default(), &SettingsArgs::default(), &args.output);
+        return resume_in(dir, Wanted::default(), &flags, &args.output);
     }
     let session = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
     say(&format!("Nobody works on the session. Continue with: atomic resume {session}"));

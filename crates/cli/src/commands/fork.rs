@@ -25,7 +25,7 @@ pub(crate) fn fork(args: &ForkArgs) -> Result<ExitCode, Failure> {
     let dir = super::find_session(session)?;
     let flags = SettingsArgs::trusting(args.trust);
     // What is made of it is one of the user's own sessions, about which nobody asks.
-    refuse_strangers(&dir, &settings::for_resume(&flags)?, "fork")?;
+    refuse_strangers(&dir, &settings::for_resume(&flags)?, "fork", &[])?;
     let set = args.set.iter().map(|(key, value)| (key.as_str().into(), value.clone())).collect();
     let disk = stage::disk();
     let tools = ForkTools {

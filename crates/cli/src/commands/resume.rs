@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use atomic_event::{Created, Event, Report};
+use atomic_files::shell_quoted;
 use atomic_registry::settings::{TRUST, Values};
 use atomic_runner::{CHECK_TOOL, ResumeOptions, Run, Settings, Show, Stage, StreamMode, Upgrade};
 use atomic_session::Session;
@@ -77,7 +78,7 @@ impl Prepared {
         let given = settings::for_resume(flags)?;
         let created = atomic_runner::kept(stage::disk(), &dir)?;
         let Kept { settings: mut known, checks } = kept_of(&dir)?;
-        refuse_strangers(&dir, &given, "resume")?;
+        refuse_strangers(&dir, &given, "resume", &[])?;
         let mut catalog = Catalog::open(&created.workspace, given.clone());
         if let Some(trust) = &mut catalog.shelf.gate.trust {
             trust.continue_session(known.program.trusted, &checks);
@@ -117,16 +118,24 @@ impl Prepared {
     }
 }
 
-/// A session can lie in a project that was cloned, with commands in it that nobody here has seen.
-pub(super) fn refuse_strangers(dir: &Path, given: &Values, verb: &str) -> Result<(), Failure> {
+/// Refuses a session that came with a cloned project: it has commands in it that nobody here has
+/// seen. `verb` and `words` are the command that was typed.
+pub(super) fn refuse_strangers(
+    dir: &Path,
+    given: &Values,
+    verb: &str,
+    words: &[String],
+) -> Result<(), Failure> {
     if super::is_listed(dir) || given.switch(&TRUST) == Some(true) {
         return Ok(());
     }
+    let mut command = format!("atomic {verb} --trust {}", shell_quoted(dir));
+    for word in words {
+        command += &format!(" {}", shell_quoted(Path::new(word)));
+    }
     Err(Failure::Failed(format!(
         "{}: this session is not in your list of sessions, so it was not begun by you on this \
-         machine, and it can run commands\n  help: if you know where it comes from: atomic {verb} \
-         --trust {}",
-        dir.display(),
+         machine, and it can run commands\n  help: if you know where it comes from: {command}",
         dir.display()
     )))
 }

@@ -234,7 +234,7 @@ export default () => graph<any>().start(waitNode("look", { prompt: "Go on?" }))
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(!format!("{refused:?}").contains("IT RAN"), "{refused:?}");
     assert!(!has_run(&project));
-    let ended = atomic(&project, &["resume", "last", "--trust"]);
+    let ended = atomic(&project, &["answer", "last", "yes", "--resume", "--trust"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(has_run(&project));
 }
