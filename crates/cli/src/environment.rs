@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use atomic_registry::project::{Repository, commands_in_git};
+use atomic_registry::project::{Repository, commands_in_git, is_lazy_fetch};
 
 use crate::home;
 use crate::programs::SearchPath;
@@ -21,9 +21,10 @@ pub(crate) fn in_project(project: &Path, is_trusted: bool) -> Vec<(String, Strin
     }
     let mut env = vec![without_programs_of(project)];
     let repository = Repository::of(project, home::user().as_deref());
-    if commands_in_git(&repository).is_empty() {
+    if commands_in_git(&repository).iter().all(is_lazy_fetch) {
         env.extend(git_settings(&[bare, ("core.fsmonitor", "false")]));
-        // Reading a commit must not fetch from an address that the repository names.
+        // Reading a commit must not fetch from an address that the repository names. git honours
+        // this from 2.45.0 on, and in the security releases of older lines, such as 2.39.4.
         env.push(("GIT_NO_LAZY_FETCH".to_owned(), "1".to_owned()));
     } else {
         // Overriding single keys is not enough: drivers and filters have names of their own.

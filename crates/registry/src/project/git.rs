@@ -22,7 +22,8 @@ use settings::{Entry, entries};
 pub struct Repository {
     /// Its root; the folder itself where there is no repository.
     pub root: PathBuf,
-    /// The root by which decisions are remembered: for a linked worktree that of the main one.
+    /// The folder by which decisions are remembered: for a linked worktree the root of the main one,
+    /// or the bare repository.
     pub identity: PathBuf,
     /// The working tree that git finds, where there is one, and git's data.
     git: Option<(PathBuf, GitFolders)>,
@@ -61,7 +62,10 @@ impl Repository {
         let root = tree.map(|(tree, _)| tree.as_path()).or(marked).unwrap_or(&folder).to_owned();
         let main =
             tree.and_then(|(tree, folders)| place::main_worktree(&tree.join(".git"), folders));
-        let identity = main.unwrap_or_else(|| root.clone());
+        // The folder around a bare repository, as in `.bare` with a `.git` file beside it.
+        let around = tree.filter(|(tree, folders)| place::is_around_bare(tree, folders));
+        let around = around.map(|(_, folders)| folders.shared.clone());
+        let identity = main.or(around).unwrap_or_else(|| root.clone());
         Self { root, identity, git, skipped }
     }
 
@@ -151,8 +155,6 @@ const HARMLESS: &[(&str, &str)] = &[
     ("remote", "tagopt"),
     ("remote", "prune"),
     ("remote", "mirror"),
-    ("remote", "promisor"),
-    ("remote", "partialclonefilter"),
     ("remote", "gh-resolved"),
     ("remote", "skipfetchall"),
     ("branch", "*"),
@@ -162,7 +164,6 @@ const HARMLESS: &[(&str, &str)] = &[
     ("extensions", "noop"),
     ("extensions", "objectformat"),
     ("extensions", "compatobjectformat"),
-    ("extensions", "partialclone"),
     ("extensions", "preciousobjects"),
     ("extensions", "refstorage"),
     ("extensions", "relativeworktrees"),
@@ -189,6 +190,21 @@ const HARMLESS: &[(&str, &str)] = &[
     ("commit", "gpgsign"),
     ("rerere", "enabled"),
 ];
+
+/// Sections and keys that make git fetch missing objects by itself, from the address that the
+/// repository names. Each of them is enough for git 2.47.
+const LAZY_FETCH: &[(&str, &str)] =
+    &[("remote", "promisor"), ("remote", "partialclonefilter"), ("extensions", "partialclone")];
+
+/// Whether a definition only lets git fetch missing objects. `GIT_NO_LAZY_FETCH` prevents that, so a
+/// partial clone can be used without trust.
+pub fn is_lazy_fetch(definition: &Definition) -> bool {
+    let (section, key) = definition.name.rsplit_once('.').unwrap_or_default();
+    let section = section.split_once('.').map_or(section, |(section, _)| section);
+    // Further values of a key are numbered.
+    let key = key.split_once(' ').map_or(key, |(key, _)| key);
+    definition.kind == DefinitionKind::Git && LAZY_FETCH.contains(&(section, key))
+}
 
 /// The definitions in a repository's own git settings that may run a command, and its git hooks.
 /// A key counts unless it is known to be harmless.

@@ -18,7 +18,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 pub use files::ProjectFiles;
-pub use git::{Repository, commands_in_git};
+pub use git::{Repository, commands_in_git, is_lazy_fetch};
 pub use identity::{DefinitionId, Reach, path_text};
 pub use programs::{is_never_used, program_definitions};
 

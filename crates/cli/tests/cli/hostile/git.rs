@@ -1,5 +1,6 @@
 //! An unpacked `.git`, and programs in the project that are found by `PATH`.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -324,6 +325,61 @@ fn a_bare_repository() {
     });
     let by_hand = |ground: &mut Ground| git(&ground.env.work().join("bare"), &["status", "-s"]);
     attack.works_only_for_the_user(by_hand, &["list"]);
+}
+
+/// git fetches objects of a partial clone when something reads them. The archive has none of the
+/// objects of its commit, and names the address.
+#[test]
+fn an_address_for_missing_objects() {
+    for lines in [
+        "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tpartialClone = origin\n",
+        "[remote \"origin\"]\n\tpromisor = true\n",
+        "[remote \"origin\"]\n\tpartialclonefilter = blob:none\n",
+    ] {
+        let attack = Attack::new(move |ground| {
+            repository(ground);
+            let config = ground.env.work().join(".git/config");
+            let text = std::fs::read_to_string(&config).unwrap();
+            let address = "[remote \"origin\"]\n\turl = ssh://attacker.invalid/x\n";
+            std::fs::write(config, format!("{text}{address}{lines}")).unwrap();
+            for folder in std::fs::read_dir(ground.env.work().join(".git/objects")).unwrap() {
+                let folder = folder.unwrap();
+                if folder.file_name().len() == 2 && !is_head(ground, folder.file_name().to_str()) {
+                    std::fs::remove_dir_all(folder.path()).unwrap();
+                }
+            }
+            let ssh = ground.env.outside("bin/ssh");
+            ground.outside("bin/ssh", &format!("#!/bin/sh\n{}\nexit 1\n", ground.leaves_sign()));
+            std::fs::set_permissions(&ssh, std::fs::Permissions::from_mode(0o755)).unwrap();
+            let folder = ssh.parent().unwrap().display().to_string();
+            ground.path = Some(format!("{folder}:{}", std::env::var("PATH").unwrap()));
+        });
+        attack.fails_with(&attack.planted(), super::commands_of_agents());
+        attack.works(|ground| assert_eq!(ground.run(&["trust", "."]).code, Some(0)), TURN);
+        let told = attack.planted().run(&["doctor"]).stdout;
+        assert!(told.contains("(.git/config), not used"), "{told}");
+    }
+}
+
+/// Whether the commit that is checked out lies in this folder of objects.
+fn is_head(ground: &Ground, folder: Option<&str>) -> bool {
+    let mut git = Command::new("git");
+    let head = git.current_dir(ground.env.work()).args(["rev-parse", "HEAD"]).output().unwrap();
+    folder.is_some_and(|folder| head.stdout.starts_with(folder.as_bytes()))
+}
+
+/// A partial clone of the user can be used without trust: git finds it, and fetches nothing.
+#[test]
+fn a_partial_clone_is_used_without_trust() {
+    let ground = Ground::new();
+    repository(&ground);
+    ground.git(&["config", "remote.origin.promisor", "true"]);
+    ground.git(&["config", "remote.origin.url", "ssh://attacker.invalid/x"]);
+    assert_eq!(ground.run(TURN).code, Some(0));
+    let mut git = Command::new("git");
+    git.current_dir(ground.env.work()).args(["log", "--format=%s"]);
+    let log = String::from_utf8(git.output().unwrap().stdout).unwrap();
+    assert_eq!(log, "one\nzero\n", "the agent's commit is missing");
 }
 
 /// Programs with the names of those that are started.

@@ -93,15 +93,39 @@ fn has_head(folder: &Path) -> bool {
     }
 }
 
-/// The main worktree of a linked one. A `.git` file can name any folder, and that can name any
-/// repository, so the data has to lie in the repository and to name the worktree.
+/// Returns the main worktree of a linked one, or the bare repository it belongs to. A `.git` file can
+/// name any folder, and that can name any repository, so the data has to lie in the repository and to
+/// name the worktree.
 pub(super) fn main_worktree(git: &Path, folders: &GitFolders) -> Option<PathBuf> {
     if folders.own.parent()? != folders.shared.join("worktrees") {
         return None;
     }
     let named = folders.own.join(path_in(&folders.own.join("gitdir"), b"")?).canonicalize().ok()?;
-    if named != git.canonicalize().ok()? || folders.shared.file_name()? != ".git" {
+    if named != git.canonicalize().ok()? {
         return None;
     }
-    folders.shared.parent().map(Path::to_owned)
+    match folders.shared.file_name()? == ".git" {
+        true => folders.shared.parent().map(Path::to_owned),
+        false => is_bare(&folders.shared).then(|| folders.shared.clone()),
+    }
+}
+
+/// Whether a folder holds the bare repository that its own `.git` file names.
+pub(super) fn is_around_bare(tree: &Path, folders: &GitFolders) -> bool {
+    let GitFolders { own, shared } = folders;
+    let is_beside = own == shared && shared.parent() == Some(tree);
+    is_beside && shared.file_name().is_some_and(|name| name != ".git") && is_bare(shared)
+}
+
+/// Whether a repository has no working tree of its own. With `extensions.worktreeConfig` git keeps
+/// `core.bare` in the second file.
+fn is_bare(shared: &Path) -> bool {
+    let is_set = |name: &str| {
+        let config = atomic_files::read(&shared.join(name), LIMIT).unwrap_or_default();
+        let bare = super::value_of(&config, "core", "bare");
+        bare.is_some_and(|value| {
+            matches!(value.to_lowercase().as_str(), "true" | "yes" | "on" | "1")
+        })
+    };
+    is_set("config") || is_set("config.worktree")
 }
