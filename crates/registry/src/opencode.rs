@@ -222,8 +222,10 @@ impl Written<'_> {
                 return None;
             }
         };
-        if text.contains(MARK) && !config.reads_files {
-            let message = format!("`{name}` takes its text from a file and is left out");
+        let is_filled_in = text.contains(MARK) || text.contains(VARIABLE);
+        if is_filled_in && !config.reads_files {
+            let source = if text.contains(MARK) { "a file" } else { "a variable" };
+            let message = format!("`{name}` takes its text from {source} and is left out");
             findings.push(Finding::odd(path, message, "look at it, then run: atomic trust ."));
             return None;
         }
@@ -343,6 +345,10 @@ fn lines_of_keys(text: &str) -> BTreeMap<&str, usize> {
 
 /// What stands before the path of a file whose text is meant.
 const MARK: &str = "{file:";
+
+/// What stands before the name of a variable. OpenCode 1.18.33 fills in variables first, so one that is
+/// not set can hide the other mark: `{fi{env:NONE}le:/etc/passwd}`.
+const VARIABLE: &str = "{env:";
 
 /// As many bytes of other files as are looked at for one file of settings.
 const MOST_LOOKED_AT: u64 = 64 * 1024 * 1024;

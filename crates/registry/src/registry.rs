@@ -11,7 +11,7 @@ use crate::discover::discover;
 use crate::entity::{Entity, Kind, Origin, Prompt, Provider, Scope};
 use crate::finding::Finding;
 use crate::places::Folders;
-use crate::project::{Definition, DefinitionKind, ProjectFiles};
+use crate::project::{Definition, DefinitionKind, ProjectFiles, commands};
 use crate::{builtin, files, frontmatter, opencode};
 
 /// How many files and folders are looked at in one folder of a provider, those inside it included.
@@ -197,7 +197,8 @@ impl Registry {
                 let value = entity.more.get(*key);
                 found.extend(value.map(|value| {
                     let name = format!("{} of {}", key, entity.name);
-                    Definition::new(*kind, &path, name, &value.to_string())
+                    let definition = Definition::new(*kind, &path, name, &value.to_string());
+                    definition.listing(commands(value))
                 }));
             }
         }

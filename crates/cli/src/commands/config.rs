@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::args::ConfigCommand;
 use crate::catalog::{self, Catalog};
 use crate::failure::Failure;
-use crate::trust::{Decision, TrustStore, digests};
+use crate::trust::{Decision, TrustStore, snapshot};
 use crate::{paint, settings};
 
 pub(crate) fn config(command: Option<&ConfigCommand>) -> Result<ExitCode, Failure> {
@@ -48,7 +48,7 @@ fn allow(project: &Path, setting: &Setting) {
     let is_it = |definition: &&Definition| {
         definition.kind == DefinitionKind::Setting && definition.name == setting.key
     };
-    let definitions = digests(trust.definitions.iter().filter(is_it));
+    let definitions = snapshot(trust.definitions.iter().filter(is_it));
     if !definitions.is_empty() {
         // Without a home folder the next run asks.
         let decision = Decision::Allowed { definitions };

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use atomic_registry::project::{Definition, on_one_line};
+use atomic_registry::project::{Definition, Repository, on_one_line};
 use atomic_registry::settings::Values;
 use atomic_workflow::typescript::{Authored, hash_of};
 
@@ -38,14 +38,17 @@ pub(crate) fn trust(args: &TrustArgs) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     paint::line(&paint::printable(&format!("Trusted {root} as it is now:")));
-    for definition in &trust.definitions {
-        paint::line(&paint::printable(&line(definition)));
+    for line in trust.definitions.iter().flat_map(lines) {
+        paint::line(&paint::printable(&line));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn line(definition: &Definition) -> String {
-    format!("  {}  {definition}", definition.kind.heading())
+fn lines(definition: &Definition) -> Vec<String> {
+    let heading = definition.kind.heading();
+    let mut lines = definition.lines().into_iter();
+    let first = format!("  {heading}  {}", lines.next().unwrap_or_default());
+    std::iter::once(first).chain(lines.map(|line| format!("    {line}"))).collect()
 }
 
 /// Trusts the code of one workflow file.
@@ -67,8 +70,12 @@ fn trust_file(path: &Path) -> Result<ExitCode, Failure> {
 }
 
 fn withdraw(path: &Path) -> Result<ExitCode, Failure> {
-    let inside = if path.is_file() { path.to_owned() } else { path.join("x") };
-    withdraw_from(TrustStore::read(), &repository_of(&inside).identity)
+    let repository = match path.is_file() {
+        true => repository_of(path),
+        // The same repository as `atomic trust` finds, also below a folder called `.atomic`.
+        false => Repository::of(path, home::user().as_deref()),
+    };
+    withdraw_from(TrustStore::read(), &repository.identity)
 }
 
 /// Withdraws trust from a repository whose folder is gone; another can be cloned in its place.
@@ -100,6 +107,9 @@ fn missing(path: &Path) -> Failure {
 
 fn list() {
     let store = TrustStore::read();
+    if let Some(problem) = store.problem() {
+        paint::warn(problem);
+    }
     let mut is_empty = true;
     for root in store.roots() {
         let known = store.about(root);
@@ -108,7 +118,7 @@ fn list() {
         }
         is_empty = false;
         paint::line(&paint::printable(&root.display().to_string()));
-        for id in known.trusted.keys() {
+        for id in known.trusted.ids() {
             paint::line(&paint::printable(&format!("  {}", on_one_line(&id.to_string()))));
         }
     }

@@ -1,47 +1,85 @@
-//! Comparison of the definitions in a folder with those that the user has trusted.
+//! Comparison of the definitions in a folder with those that the user has decided about.
 
-use atomic_registry::project::{Definition, DefinitionId, DefinitionKind, digest};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use atomic_files::shell_quoted;
+use atomic_registry::project::{Definition, DefinitionId, DefinitionKind, digest, on_one_line};
 use atomic_registry::settings::{Origin, TRUST, Values};
 
-use super::{Change, ProjectTrust, Standing, digests, refusal};
+use super::{Change, ProjectTrust, Standing};
 use crate::failure::Failure;
+use crate::paint;
 
 impl ProjectTrust {
     pub(super) fn found(&self, users: &Values) -> Standing {
         let said = users.get(&TRUST).and_then(|said| Some((users.switch(&TRUST)?, &said.origin)));
-        let is_withdrawn = self.remembered.is_withdrawn;
+        // A decision about this repository outranks settings about all of them.
+        let is_refused = self.remembered.is_withdrawn || self.has_declined_some();
         match said {
-            // What was said about all repositories does not outdo what was said about this one.
-            Some((true, Origin::File { .. })) if is_withdrawn => {}
+            Some((true, Origin::File { .. })) if is_refused => {}
             Some((is_trusted, _)) => return Standing::Said(is_trusted),
             None => {}
         }
-        if !is_withdrawn && self.is_in_trusted_folder(&self.repository.root) {
+        if !is_refused && self.is_in_trusted_folder(&self.repository) {
             return Standing::InTrustedFolder;
         }
-        let (changes, unseen) = (self.changes(), self.unseen());
-        let remembered = &self.remembered;
-        match changes.is_empty() && unseen.is_empty() {
-            true if self.definitions.is_empty() => Standing::Nothing,
-            true => Standing::Trusted,
-            false if remembered.declined.contains(&digests(&self.definitions)) => {
-                Standing::Declined
-            }
-            false if !remembered.is_trusted => Standing::Undecided,
-            false if changes.is_empty() => Standing::Unseen(unseen),
-            false => {
-                let unseen = unseen.into_iter().map(Change::Added);
-                Standing::Changed(changes.into_iter().chain(unseen).collect())
-            }
+        let open = self.open();
+        if open.is_empty() {
+            let is_nothing = self.definitions.is_empty();
+            return if is_nothing { Standing::Nothing } else { Standing::Trusted };
+        }
+        if self.is_declined(&open) {
+            return Standing::Declined;
+        }
+        if !self.remembered.is_trusted {
+            return Standing::Undecided;
+        }
+        match open.iter().all(|change| matches!(change, Change::Unseen(_))) {
+            true => Standing::Unseen(open),
+            false => Standing::Changed(open),
         }
     }
 
-    /// Definitions that the user has not decided about.
-    fn new_ones(&self) -> impl Iterator<Item = &Definition> {
-        let known = &self.remembered.trusted;
-        let is_new = |one: &&Definition| !known.contains_key(&one.id());
-        let follows = |one: &&Definition| self.remembered.is_trusted && self.follows(one);
-        self.definitions.iter().filter(is_new).filter(move |one| !follows(one))
+    /// Everything in this folder that the user has not trusted.
+    pub(super) fn open(&self) -> Vec<Change> {
+        let open = self.definitions.iter().filter_map(|definition| self.change_of(definition));
+        open.chain(self.removed()).collect()
+    }
+
+    fn change_of(&self, definition: &Definition) -> Option<Change> {
+        let (id, trusted) = (definition.id(), &self.remembered.trusted);
+        if trusted.has(&id, &definition.digest) {
+            return None;
+        }
+        let definition = definition.clone();
+        if let Some(known) = trusted.newest(&id) {
+            return Some(Change::Changed { definition, before: known.text.clone() });
+        }
+        if self.remembered.is_trusted && self.follows(&definition) {
+            return None;
+        }
+        match self.was_listed(&definition) {
+            true => Some(Change::Added(definition)),
+            false => Some(Change::Unseen(definition)),
+        }
+    }
+
+    /// The definitions that were trusted, may protect something here, and are gone. A worktree from
+    /// which the user has seen them gone is not asked about again.
+    fn removed(&self) -> Vec<Change> {
+        if !self.remembered.is_trusted {
+            return vec![];
+        }
+        let trusted = &self.remembered.trusted;
+        let there: BTreeSet<DefinitionId> = self.definitions.iter().map(Definition::id).collect();
+        let gone = trusted.ids().filter(|id| self.may_protect(id) && !there.contains(*id));
+        let gone = gone.filter(|id| !trusted.lacks(&self.repository.root, id));
+        let removed = gone.map(|id| {
+            let before = trusted.newest(id).map(|version| version.text.clone());
+            Change::Removed { id: id.clone(), before: before.unwrap_or_default() }
+        });
+        removed.collect()
     }
 
     /// Whether a definition that is new in a trusted repository is used without a question.
@@ -52,7 +90,7 @@ impl ProjectTrust {
             return true;
         }
         // A text such as `CLAUDE.md` of another folder: agents read the project's texts anyway.
-        // Folders of texts have hooks in them, and settings name files.
+        // Folders of texts have hooks in them.
         definition.kind == DefinitionKind::Instructions
             && definition.path.parent() == Some(&definition.folder)
             && definition.digest == digest("")
@@ -67,36 +105,22 @@ impl ProjectTrust {
         decided.any(|place| definition.reach.covers(&folder, &self.repository.root.join(place)))
     }
 
-    /// The definitions of a folder in which the user has not decided yet.
-    fn unseen(&self) -> Vec<Definition> {
-        let unseen = self.new_ones().filter(|one| !self.was_listed(one)).cloned();
-        unseen.collect()
+    /// Whether the user goes on without everything that is open. Folders in `PATH` alone are not
+    /// worth another question.
+    fn is_declined(&self, open: &[Change]) -> bool {
+        let declined = &self.remembered.declined;
+        let is_program = |change: &Change| {
+            change.definition().is_some_and(|one| one.kind == DefinitionKind::Programs)
+        };
+        let covers =
+            |change: &Change| declined.covers(change, &self.repository.root) || is_program(change);
+        !declined.is_empty() && open.iter().all(covers)
     }
 
-    /// The differences to what was trusted.
-    fn changes(&self) -> Vec<Change> {
-        let known = &self.remembered.trusted;
-        let is_changed =
-            |one: &&Definition| known.get(&one.id()).is_some_and(|digest| *digest != one.digest);
-        let changed = self.definitions.iter().filter(is_changed).cloned().map(Change::Changed);
-        let added = self.new_ones().filter(|one| self.was_listed(one)).cloned().map(Change::Added);
-        let mut changes: Vec<Change> = changed.chain(added).collect();
-        if self.remembered.is_trusted {
-            let current = digests(&self.definitions);
-            let gone = known.keys().filter(|id| !current.contains_key(*id));
-            let gone = gone.filter(|id| self.may_protect(id));
-            changes.extend(gone.map(|id| Change::Removed(id.clone())));
-        }
-        changes
-    }
-
-    /// The ids of definitions that were trusted and are gone.
-    pub(super) fn removed(&self) -> Vec<DefinitionId> {
-        let removed = self.changes().into_iter().filter_map(|change| match change {
-            Change::Removed(id) => Some(id),
-            Change::Added(_) | Change::Changed(_) => None,
-        });
-        removed.collect()
+    /// Whether the user goes on without a definition that is there.
+    fn has_declined_some(&self) -> bool {
+        let declined = &self.remembered.declined;
+        self.definitions.iter().any(|one| declined.has(&one.id(), &one.digest))
     }
 
     /// Whether a definition that was trusted may protect something here: one that counts in this
@@ -122,15 +146,23 @@ impl ProjectTrust {
         acts && id.reach.covers(&self.repository.root.join(&id.folder), &self.folder)
     }
 
-    /// Why a command is refused where nobody answers: without something that was trusted it would
-    /// go on without what may protect.
+    /// Returns the refusal of a command where nobody answers: the run would go on without a
+    /// definition that may protect something.
     pub(super) fn refusal(&self) -> Option<Failure> {
-        let changes = match &self.standing {
-            Standing::Changed(changes) => changes.clone(),
+        let path = |path: &Path| on_one_line(&path.display().to_string());
+        let (about, changes) = match &self.standing {
+            Standing::Changed(changes) => {
+                let root = path(&self.repository.root);
+                (
+                    format!("{root}: definitions have changed since you trusted this repository"),
+                    changes,
+                )
+            }
             Standing::Unseen(unseen) => {
-                let mut trusted = self.remembered.trusted.keys();
+                let mut trusted = self.remembered.trusted.ids();
                 trusted.any(|id| self.may_protect(id)).then_some(())?;
-                unseen.iter().cloned().map(Change::Added).collect()
+                let folder = path(&self.folder);
+                (format!("{folder}: you have not decided about these definitions"), unseen)
             }
             Standing::Said(_)
             | Standing::Nothing
@@ -140,6 +172,21 @@ impl ProjectTrust {
             | Standing::Declined
             | Standing::Undecided => return None,
         };
-        Some(Failure::Usage(refusal(&self.repository.root, &changes)))
+        let lines = changes.iter().flat_map(Change::lines).map(|line| format!("  {line}"));
+        let lines = paint::printable(&lines.collect::<Vec<_>>().join("\n"));
+        let command = self.command();
+        Some(Failure::Usage(format!(
+            "{about}:\n{lines}\n  hint: look at them, then run: {command}\n  hint: or pass --trust or \
+             --no-trust for this time"
+        )))
+    }
+
+    /// The command that trusts this folder, typed in the folder the user is in.
+    pub(super) fn command(&self) -> String {
+        let here = std::env::current_dir().and_then(|here| here.canonicalize()).ok();
+        match here.as_ref() == Some(&self.folder) {
+            true => "atomic trust .".to_owned(),
+            false => format!("atomic trust {}", shell_quoted(&self.folder)),
+        }
     }
 }

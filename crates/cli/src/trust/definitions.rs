@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use atomic_registry::Registry;
 use atomic_registry::project::{
     Definition, DefinitionKind, Reach, Repository, commands_in_git, number, program_definitions,
+    setting_lines,
 };
 use atomic_registry::settings::Files;
 use atomic_runner::found_gates;
@@ -22,7 +23,7 @@ pub(crate) fn definitions_of(folder: &Path, registry: &Registry, files: &Files) 
     }
     let repository = Repository::of(&folder, home::user().as_deref());
     let root = &repository.root;
-    let mut found = program_definitions(&top_of(root, &folder), &folder);
+    let mut found = program_definitions(root, &top_of(root, &folder), &folder);
     found.extend(commands_in_git(&repository));
     let place = folder.strip_prefix(root).unwrap_or(&folder);
     let own = [registry.definitions(root), settings(root, files), checks(place, &folder)];
@@ -53,8 +54,11 @@ fn settings(root: &Path, files: &Files) -> Vec<Definition> {
         let path = sourced.origin.path().unwrap_or(Path::new(""));
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let path = path.strip_prefix(root).unwrap_or(&path);
-        let text = sourced.value.to_json().to_string();
-        found.push(Definition::new(DefinitionKind::Setting, path, setting.key, &text));
+        let value = sourced.value.to_json();
+        let lines = setting_lines(&value);
+        let kind = DefinitionKind::Setting;
+        let definition = Definition::new(kind, path, setting.key, &value.to_string());
+        found.push(definition.keeping(&lines.join("\n")).listing(lines));
     }
     found
 }
@@ -81,19 +85,19 @@ fn programs(root: &Path, folder: &Path) -> Vec<Definition> {
 }
 
 fn workflows(root: &Path, folder: &Path) -> Vec<Definition> {
-    let code = shelf::code_in(folder).into_iter().map(|path| {
-        let hash = match Authored::read(&path, &shelf::root_of(&path)) {
-            Ok(authored) => authored.hash().to_owned(),
+    let definition = |path: &Path, is_code: bool| {
+        let text = shelf::text_of(path).unwrap_or_default();
+        let authored = is_code.then(|| Authored::read(path, &shelf::root_of(path)));
+        let hash = match authored {
+            Some(Ok(authored)) => authored.hash().to_owned(),
             // Code that cannot be read cannot be run either.
-            Err(_) => hash_of(&shelf::text_of(&path).unwrap_or_default()),
+            Some(Err(_)) | None => hash_of(&text),
         };
-        (path, hash)
-    });
-    let documents = shelf::documents_in(folder).into_iter().map(|path| {
-        let hash = hash_of(&shelf::text_of(&path).unwrap_or_default());
-        (path, hash)
-    });
-    code.chain(documents).map(|(path, hash)| workflow_definition(root, &path, &hash)).collect()
+        workflow_definition(root, path, &hash).keeping(&text)
+    };
+    let code = shelf::code_in(folder).into_iter().map(|path| definition(&path, true));
+    let documents = shelf::documents_in(folder).into_iter().map(|path| definition(&path, false));
+    code.chain(documents).collect()
 }
 
 /// The definition that the code of a workflow file is.

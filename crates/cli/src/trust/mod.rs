@@ -4,20 +4,26 @@
 //! [`Catalog`](crate::catalog::Catalog), which holds a [`ProjectTrust`]; settings, registry,
 //! workflow code and agent programs follow it.
 
+mod change;
 mod compare;
 mod definitions;
 mod question;
+mod remembered;
 mod store;
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use atomic_registry::project::{Definition, DefinitionId, DefinitionKind, Repository, on_one_line};
+use atomic_registry::project::{Definition, DefinitionKind, Repository, on_one_line};
 use atomic_registry::settings::{TRUSTED_FOLDERS, Values};
 
+pub(crate) use change::Change;
 pub(crate) use definitions::{definitions_of, workflow_definition};
 pub(crate) use question::{Answer, ask, question_text};
-pub(crate) use store::{Decision, Digests, Remembered, TrustStore, digests};
+pub(crate) use remembered::snapshot;
+use remembered::{Agreed, Remembered, Snapshot};
+use store::SeenState;
+pub(crate) use store::{Decision, TrustStore};
 
 use crate::failure::Failure;
 use crate::{home, paint};
@@ -43,23 +49,14 @@ pub(crate) enum Standing {
     Changed(Vec<Change>),
     /// The user trusted the repository in another folder, and this one has definitions that were
     /// not listed then.
-    Unseen(Vec<Definition>),
-}
-
-/// A difference between the definitions that were trusted and those that are there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    Added(Definition),
-    Changed(Definition),
-    /// The id of a definition that is gone.
-    Removed(DefinitionId),
+    Unseen(Vec<Change>),
 }
 
 /// An answer to the question about trust, and the definitions it was given about.
 #[derive(Clone, Debug)]
 pub(crate) struct Answered {
     answer: Answer,
-    about: Digests,
+    about: Snapshot,
 }
 
 /// Who can be asked.
@@ -95,6 +92,8 @@ pub(crate) struct ProjectTrust {
     folder: PathBuf,
     remembered: Remembered,
     trusted_folders: Vec<PathBuf>,
+    /// The reason why the user's decisions cannot be read.
+    problem: Option<String>,
 }
 
 impl ProjectTrust {
@@ -102,18 +101,31 @@ impl ProjectTrust {
     /// are the user's own: flags, variables, and the user's file.
     pub(crate) fn of(folder: &Path, definitions: Vec<Definition>, users: &Values) -> Self {
         let repository = Repository::of(folder, home::user().as_deref());
-        let remembered = TrustStore::read().about(&repository.identity);
+        let store = TrustStore::read();
+        let remembered = store.about(&repository.identity);
+        let problem = store.problem().map(str::to_owned);
         let trusted_folders = trusted_folders(users);
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let standing = Standing::Undecided;
-        let mut trust =
-            Self { repository, definitions, standing, folder, remembered, trusted_folders };
+        let mut trust = Self {
+            repository,
+            definitions,
+            standing,
+            folder,
+            remembered,
+            trusted_folders,
+            problem,
+        };
         trust.standing = trust.found(users);
         trust
     }
 
-    fn is_in_trusted_folder(&self, root: &Path) -> bool {
-        self.trusted_folders.iter().any(|folder| root.starts_with(folder))
+    /// Whether a repository lies in a folder in which everything is trusted. A worktree lies where
+    /// its repository does, too.
+    fn is_in_trusted_folder(&self, repository: &Repository) -> bool {
+        let Repository { root, identity, .. } = repository;
+        let mut folders = self.trusted_folders.iter();
+        folders.any(|folder| root.starts_with(folder) || identity.starts_with(folder))
     }
 
     /// Whether what the project defines is used.
@@ -139,6 +151,9 @@ impl ProjectTrust {
     /// there, and otherwise says what is not used. Definitions that have changed since they were
     /// trusted are refused then, because one of them may be there to protect.
     pub(crate) fn settle(&mut self, asking: Asking) -> Result<(), Failure> {
+        if let Some(problem) = self.problem.as_ref().filter(|_| asking != Asking::Looking) {
+            paint::warn(&format!("{problem}; no repository is trusted by a decision in it"));
+        }
         match asking {
             Asking::Terminal if self.is_open() => {
                 let answer = ask(&question_text(self));
@@ -187,26 +202,31 @@ impl ProjectTrust {
 
     /// An answer about the definitions as they are.
     pub(crate) fn answered(&self, answer: Answer) -> Answered {
-        Answered { answer, about: digests(&self.definitions) }
+        Answered { answer, about: snapshot(&self.definitions) }
     }
 
     /// Applies an answer that was given earlier in the same session, unless definitions have
     /// changed since.
     pub(crate) fn apply(&mut self, answered: &Answered) {
-        if self.is_open() && answered.about == digests(&self.definitions) {
+        if self.is_open() && answered.about == snapshot(&self.definitions) {
             self.take(answered.answer);
         }
     }
 
     /// Takes what a person has answered, and remembers it.
     pub(crate) fn remember(&mut self, answer: Answer) -> Result<(), Failure> {
+        let open = self.open();
         self.take(answer);
-        let definitions = digests(&self.definitions);
         let folder = self.folder.strip_prefix(&self.repository.root).unwrap_or(&self.folder);
-        let folder = folder.to_owned();
         let decision = match answer {
-            Answer::Trust => Decision::Trusted { folder, definitions, removed: self.removed() },
-            Answer::GoOnWithout => Decision::Declined { definitions },
+            Answer::Trust => {
+                let state = self.state(snapshot(&self.definitions), &open);
+                Decision::Trusted { folder: folder.to_owned(), state }
+            }
+            Answer::GoOnWithout => {
+                let definitions = snapshot(open.iter().filter_map(Change::definition));
+                Decision::Declined(self.state(definitions, &open))
+            }
             Answer::Once => {
                 self.remember_once();
                 return Ok(());
@@ -217,31 +237,42 @@ impl ProjectTrust {
         TrustStore::read().decide(&self.repository.identity, decision)
     }
 
+    /// The state of this worktree that a decision about these definitions is about.
+    fn state(&self, definitions: Snapshot, open: &[Change]) -> SeenState {
+        let removed = open.iter().filter_map(|change| match change {
+            Change::Removed { id, .. } => Some(id.clone()),
+            Change::Added(_) | Change::Unseen(_) | Change::Changed { .. } => None,
+        });
+        let removed: Vec<_> = removed.collect();
+        let is_root = removed.is_empty() || self.repository.root == self.repository.identity;
+        let worktree = if is_root { PathBuf::new() } else { self.repository.root.clone() };
+        SeenState { definitions, removed, worktree }
+    }
+
     /// Lets the run that begins now be resumed with the same definitions.
     fn remember_once(&self) {
-        let definitions = digests(&self.definitions);
-        if self.remembered.once.contains(&definitions) {
-            return;
-        }
+        let state = self.state(snapshot(&self.definitions), &self.open());
         // Without a home folder the resumed run is asked about.
-        let decision = Decision::Once { definitions };
-        let _ = TrustStore::read().decide(&self.repository.identity, decision);
+        let _ = TrustStore::read().decide(&self.repository.identity, Decision::Once(state));
     }
 
     /// Lets a session go on as it began. One that began with trust keeps it while the definitions
     /// are the same; `checks` are the checks it has run so far, which it may have made itself.
     pub(crate) fn continue_session(&mut self, began_trusted: bool, checks: &[String]) {
-        if !began_trusted || !self.is_open() || self.remembered.is_withdrawn {
+        if !began_trusted || !self.is_open() {
             return;
         }
-        let is_own_check = |definition: &Definition| {
-            definition.kind == DefinitionKind::Check && checks.contains(&definition.name)
+        let is_own_check = |change: &Change| {
+            let is_own =
+                |one: &Definition| one.kind == DefinitionKind::Check && checks.contains(&one.name);
+            change.definition().is_some_and(is_own)
         };
-        let left = self.definitions.iter().filter(|definition| !is_own_check(definition));
-        let left = digests(left);
-        let is_known =
-            |known: &Digests| left.iter().all(|(id, digest)| known.get(id) == Some(digest));
-        if is_known(&self.remembered.trusted) || self.remembered.once.iter().any(is_known) {
+        let mut open = self.open();
+        open.retain(|change| !is_own_check(change));
+        let root = &self.repository.root;
+        let is_seen = |once: &Agreed| open.iter().all(|change| once.covers(change, root));
+        let is_trusted = open.is_empty() && !self.remembered.is_withdrawn;
+        if is_trusted || self.remembered.once.iter().any(is_seen) {
             self.standing = Standing::Once;
         }
     }
@@ -256,7 +287,8 @@ impl ProjectTrust {
             false => "this repository is not trusted",
         };
         let listed = summary(&self.definitions);
-        Some(format!("not used, because {why}: {listed} (to use them: atomic trust .)"))
+        let command = self.command();
+        Some(format!("not used, because {why}: {listed} (to use them: {command})"))
     }
 
     /// Whether workflow code may be run: `path` is where it was found.
@@ -289,8 +321,9 @@ impl ProjectTrust {
         let repository = repository_of(path);
         let known = TrustStore::read().about(&repository.identity);
         let definition = workflow_definition(&repository.root, path, digest);
-        known.trusted.get(&definition.id()).is_some_and(|known| known == digest)
-            || !known.is_withdrawn && self.is_in_trusted_folder(&repository.root)
+        let id = definition.id();
+        let is_refused = known.is_withdrawn || known.declined.has(&id, digest);
+        known.trusted.has(&id, digest) || !is_refused && self.is_in_trusted_folder(&repository)
     }
 
     /// Whether the user goes on without a workflow file that was listed in the question.
@@ -305,7 +338,7 @@ impl ProjectTrust {
         let repository = repository_of(path);
         let known = TrustStore::read().about(&repository.identity);
         let id = workflow_definition(&repository.root, path, digest).id();
-        known.trusted.get(&id).is_some_and(|known| known != digest)
+        known.trusted.newest(&id).is_some() && !known.trusted.has(&id, digest)
     }
 }
 
@@ -322,7 +355,7 @@ pub(crate) fn repository_of(path: &Path) -> Repository {
 pub(crate) fn allow_code(path: &Path, digest: &str) -> Result<(), Failure> {
     let repository = repository_of(path);
     let definition = workflow_definition(&repository.root, path, digest);
-    let decision = Decision::Allowed { definitions: digests([&definition]) };
+    let decision = Decision::Allowed { definitions: snapshot([&definition]) };
     TrustStore::read().decide(&repository.identity, decision)
 }
 
@@ -330,7 +363,7 @@ pub(crate) fn allow_code(path: &Path, digest: &str) -> Result<(), Failure> {
 pub(crate) fn trust_as_made(trust: &ProjectTrust) {
     if !trust.definitions.is_empty() {
         // Without a home folder the next run asks.
-        let decision = Decision::Allowed { definitions: digests(&trust.definitions) };
+        let decision = Decision::Allowed { definitions: snapshot(&trust.definitions) };
         let _ = TrustStore::read().decide(&trust.repository.identity, decision);
     }
 }
@@ -365,25 +398,4 @@ fn summary(definitions: &[Definition]) -> String {
     }
     let listed = kinds.iter().map(|(heading, places)| format!("{heading} ({})", places.join(", ")));
     paint::printable(&listed.collect::<Vec<_>>().join(", "))
-}
-
-/// Why a command is refused whose project has changed since it was trusted.
-fn refusal(root: &Path, changes: &[Change]) -> String {
-    let lines: Vec<String> = changes.iter().map(|change| format!("  {change}")).collect();
-    let lines = paint::printable(&lines.join("\n"));
-    format!(
-        "{}: definitions have changed since you trusted this repository:\n{lines}\n  hint: look at \
-         them, then run: atomic trust .\n  hint: or pass --trust or --no-trust for this time",
-        on_one_line(&root.display().to_string())
-    )
-}
-
-impl std::fmt::Display for Change {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Added(definition) => write!(f, "added    {definition}"),
-            Self::Changed(definition) => write!(f, "changed  {definition}"),
-            Self::Removed(id) => write!(f, "removed  {}", on_one_line(&id.to_string())),
-        }
-    }
 }

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, Write as _};
 
 use atomic_registry::project::{Definition, DefinitionKind, on_one_line};
 
-use super::{ProjectTrust, Standing};
+use super::{Change, ProjectTrust, Standing};
 use crate::paint;
 
 /// The answer to the question.
@@ -52,14 +52,16 @@ pub(crate) fn question_text(trust: &ProjectTrust) -> String {
     let mut lines = vec![];
     if let Standing::Changed(changes) = &trust.standing {
         lines.push(format!("{root} has changed since you trusted it:"));
-        lines.extend(changes.iter().take(LISTED_COMMANDS).map(|change| format!("  {change}")));
+        let shown = changes.iter().take(LISTED_COMMANDS).flat_map(Change::lines);
+        lines.extend(shown.map(|line| format!("  {line}")));
         lines.extend(more(changes.len(), LISTED_COMMANDS));
     } else if let Standing::Unseen(unseen) = &trust.standing {
         lines.push(format!("You trust {root}, and in this folder it also defines:"));
-        lines.extend(listed(unseen));
+        let unseen: Vec<&Definition> = unseen.iter().filter_map(Change::definition).collect();
+        lines.extend(listed(&unseen));
     } else {
         lines.push(format!("{root} defines what is used only if you trust it:"));
-        lines.extend(listed(&trust.definitions));
+        lines.extend(listed(&trust.definitions.iter().collect::<Vec<_>>()));
     }
     lines.extend(trust.repository.origin().map(|address| format!("  from {address}")));
     lines.push(
@@ -74,13 +76,14 @@ fn more(count: usize, listed: usize) -> Option<String> {
 }
 
 /// Definitions under the headings of their kinds.
-fn listed(definitions: &[Definition]) -> Vec<String> {
+fn listed(definitions: &[&Definition]) -> Vec<String> {
     let mut lines = vec![];
     for same in definitions.chunk_by(|one, next| one.kind.heading() == next.kind.heading()) {
         let Some(first) = same.first() else { continue };
         lines.push(format!("  {}", first.kind.heading()));
         let limit = limit(first);
-        lines.extend(same.iter().take(limit).map(|definition| format!("    {definition}")));
+        let shown = same.iter().take(limit).flat_map(|definition| definition.lines());
+        lines.extend(shown.map(|line| format!("    {line}")));
         lines.extend(more(same.len(), limit).map(|line| format!("  {line}")));
     }
     lines

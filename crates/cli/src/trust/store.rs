@@ -3,39 +3,32 @@
 //! One line per decision, appended with one write, so that several programs can decide at once and
 //! a damaged line takes no other with it. Nothing in a project can decide for itself.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use atomic_registry::project::{Definition, DefinitionId, path_text};
+use atomic_registry::project::{DefinitionId, path_text};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::remembered::{Remembered, Snapshot, Version};
 use crate::failure::Failure;
 use crate::home;
-
-/// Definitions by id, each with its hash.
-pub(crate) type Digests = BTreeMap<DefinitionId, String>;
-
-/// The ids and hashes of definitions.
-pub(crate) fn digests<'d>(definitions: impl IntoIterator<Item = &'d Definition>) -> Digests {
-    let entry = |definition: &Definition| (definition.id(), definition.digest.clone());
-    definitions.into_iter().map(entry).collect()
-}
 
 /// Every decision the user has made.
 #[derive(Debug, Default)]
 pub(crate) struct TrustStore {
     /// The oldest first.
     entries: Vec<Entry>,
+    /// The reason why the file cannot be read.
+    problem: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Entry {
     at: Timestamp,
-    /// The repository's root.
+    /// The repository's identity.
     #[serde(with = "path_text")]
     root: PathBuf,
     #[serde(flatten)]
@@ -52,72 +45,64 @@ pub(crate) enum Decision {
         /// folders were not listed.
         #[serde(with = "path_text")]
         folder: PathBuf,
-        #[serde(with = "listed")]
-        definitions: Digests,
-        /// The ids of definitions that were trusted before and are gone.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        removed: Vec<DefinitionId>,
+        #[serde(flatten)]
+        state: SeenState,
     },
     /// These definitions may be used, and nothing is decided about others: Atomic itself wrote them
     /// for the user, or the user was asked about just these.
     Allowed {
         #[serde(with = "listed")]
-        definitions: Digests,
+        definitions: Snapshot,
     },
     /// These definitions may be used by the run that began then, also when it is resumed.
-    Once {
-        #[serde(with = "listed")]
-        definitions: Digests,
-    },
+    Once(SeenState),
     /// Runs go on without these definitions.
-    Declined {
-        #[serde(with = "listed")]
-        definitions: Digests,
-    },
+    Declined(SeenState),
     /// This workflow code was run: a session that has kept it may be resumed.
     Ran { hash: String },
     /// Nothing before this counts any more.
     Withdrawn,
 }
 
+/// The state of a worktree that a decision is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SeenState {
+    #[serde(with = "listed")]
+    pub(crate) definitions: Snapshot,
+    /// The ids of trusted definitions that are gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) removed: Vec<DefinitionId>,
+    /// The root of the worktree from which they are gone; empty for the repository's own root.
+    #[serde(default, with = "path_text", skip_serializing_if = "is_empty")]
+    pub(crate) worktree: PathBuf,
+}
+
+fn is_empty(path: &Path) -> bool {
+    path.as_os_str().is_empty()
+}
+
 /// Definitions with their hashes as a list: the keys of a JSON object are texts.
 mod listed {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use super::{DefinitionId, Digests};
+    use super::{DefinitionId, Snapshot, Version};
 
     #[derive(Serialize, Deserialize)]
-    struct Row<I> {
+    struct Row<I, V> {
         #[serde(flatten)]
         id: I,
-        digest: String,
+        #[serde(flatten)]
+        version: V,
     }
 
-    pub(super) fn serialize<S: Serializer>(all: &Digests, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(all.iter().map(|(id, digest)| Row { id, digest: digest.clone() }))
+    pub(super) fn serialize<S: Serializer>(all: &Snapshot, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(all.iter().map(|(id, version)| Row { id, version }))
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Digests, D::Error> {
-        let rows: Vec<Row<DefinitionId>> = Vec::deserialize(from)?;
-        Ok(rows.into_iter().map(|row| (row.id, row.digest)).collect())
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Snapshot, D::Error> {
+        let rows: Vec<Row<DefinitionId, Version>> = Vec::deserialize(from)?;
+        Ok(rows.into_iter().map(|row| (row.id, row.version)).collect())
     }
-}
-
-/// What the decisions about one repository come to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Remembered {
-    /// Whether the repository was trusted.
-    pub(crate) is_trusted: bool,
-    /// Whether trust was taken back, and nothing was decided since.
-    pub(crate) is_withdrawn: bool,
-    /// The definitions that may be used.
-    pub(crate) trusted: Digests,
-    /// The definitions that a run may use when it is resumed, besides those.
-    pub(crate) once: Vec<Digests>,
-    /// The definitions without which runs go on, for each folder.
-    pub(crate) declined: Vec<Digests>,
-    /// The folders in which the user has decided to trust, from the repository's root.
-    pub(crate) folders: BTreeSet<PathBuf>,
 }
 
 /// The largest file of decisions that is read, in bytes.
@@ -129,40 +114,31 @@ fn place() -> Option<PathBuf> {
 }
 
 impl TrustStore {
-    /// Reads the decisions. A line that cannot be read gives no trust.
+    /// Reads the decisions. A line that cannot be parsed gives no trust and takes no other with it.
     pub(crate) fn read() -> Self {
-        let read = |path: PathBuf| atomic_files::read_text(&path, LARGEST).ok();
-        let text = place().and_then(read).unwrap_or_default();
-        let entries = text.lines().filter_map(|line| serde_json::from_str(line).ok());
-        Self { entries: entries.collect() }
+        let Some(path) = place() else { return Self::default() };
+        match atomic_files::read(&path, LARGEST) {
+            Ok(bytes) => Self { entries: parsed(&bytes), problem: None },
+            Err(error) if error.kind() == ErrorKind::NotFound => Self::default(),
+            Err(error) => {
+                let problem = format!("{}: cannot be read: {error}", path.display());
+                Self { entries: vec![], problem: Some(problem) }
+            }
+        }
     }
 
-    /// What was decided about a repository.
+    /// The reason why the decisions cannot be read.
+    pub(crate) fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
+    /// Returns the sum of the decisions about a repository. Where the file cannot be read, trust counts
+    /// as withdrawn: a withdrawal may stand in it.
     pub(crate) fn about(&self, root: &Path) -> Remembered {
-        let mut known = Remembered::default();
+        let mut known =
+            Remembered { is_withdrawn: self.problem.is_some(), ..Remembered::default() };
         for entry in self.entries.iter().filter(|entry| entry.root == root) {
-            match &entry.decision {
-                Decision::Trusted { folder, definitions, removed } => {
-                    known.is_trusted = true;
-                    known.folders.insert(folder.clone());
-                    known.trusted.retain(|id, _| !removed.contains(id));
-                    known.trusted.extend(definitions.clone());
-                    known.declined.clear();
-                }
-                Decision::Allowed { definitions } => known.trusted.extend(definitions.clone()),
-                Decision::Once { definitions } => known.once.push(definitions.clone()),
-                Decision::Declined { definitions } => known.declined.push(definitions.clone()),
-                Decision::Ran { .. } => {}
-                Decision::Withdrawn => known = Remembered::default(),
-            }
-            known.is_withdrawn = match entry.decision {
-                Decision::Withdrawn => true,
-                Decision::Ran { .. } => known.is_withdrawn,
-                Decision::Trusted { .. }
-                | Decision::Allowed { .. }
-                | Decision::Once { .. }
-                | Decision::Declined { .. } => false,
-            };
+            known.follow(&entry.decision, root);
         }
         known
     }
@@ -178,8 +154,8 @@ impl TrustStore {
                 Decision::Ran { .. }
                 | Decision::Trusted { .. }
                 | Decision::Allowed { .. }
-                | Decision::Once { .. }
-                | Decision::Declined { .. } => {}
+                | Decision::Once(_)
+                | Decision::Declined(_) => {}
             }
         }
         !roots.is_empty()
@@ -196,7 +172,8 @@ impl TrustStore {
         roots
     }
 
-    /// Remembers a decision about a repository.
+    /// Remembers a decision about a repository. A line that would change nothing is not written: a
+    /// script may trust the same repository every day.
     pub(crate) fn decide(&mut self, root: &Path, decision: Decision) -> Result<(), Failure> {
         let path = place().ok_or_else(|| {
             Failure::Failed(
@@ -205,6 +182,13 @@ impl TrustStore {
                     .to_owned(),
             )
         })?;
+        let before = self.about(root);
+        let mut after = before.clone();
+        after.follow(&decision, root);
+        let is_plain = !matches!(decision, Decision::Ran { .. } | Decision::Withdrawn);
+        if is_plain && self.problem.is_none() && before == after {
+            return Ok(());
+        }
         let entry = Entry { at: Timestamp::now(), root: root.to_owned(), decision };
         append(&path, &entry).map_err(|error| {
             Failure::Failed(format!("{}: cannot be written: {error}", path.display()))
@@ -212,6 +196,13 @@ impl TrustStore {
         self.entries.push(entry);
         Ok(())
     }
+}
+
+fn parsed(bytes: &[u8]) -> Vec<Entry> {
+    bytes
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| serde_json::from_slice(line).ok())
+        .collect()
 }
 
 fn append(path: &Path, entry: &Entry) -> std::io::Result<()> {
@@ -229,4 +220,26 @@ fn append(path: &Path, entry: &Entry) -> std::io::Result<()> {
     let line = format!("{torn}{}\n", serde_json::to_string(entry)?);
     file.write_all(line.as_bytes())?;
     file.sync_data()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Decision, parsed};
+
+    #[test]
+    fn a_damaged_line_takes_no_other_with_it_and_older_lines_have_no_text() {
+        let trusted = r#"{"at":"2026-01-01T00:00:00Z","root":"/a","decision":"trusted","folder":"","definitions":[{"kind":"hook","path":"f","name":"Stop","digest":"00"}],"removed":[{"kind":"git","name":"x"}]}"#;
+        let withdrawn = r#"{"at":"2026-01-01T00:00:00Z","root":"/a","decision":"withdrawn"}"#;
+        let mut bytes = format!("{trusted}\n{{\"at\":\"").into_bytes();
+        bytes.extend(b"\xff\n");
+        bytes.extend(withdrawn.as_bytes());
+        let entries = parsed(&bytes);
+        let [Decision::Trusted { state, .. }, Decision::Withdrawn] =
+            [&entries[0].decision, &entries[1].decision]
+        else {
+            panic!("{entries:?}");
+        };
+        assert_eq!((state.definitions.len(), state.removed.len()), (1, 1));
+        assert_eq!(parsed(&serde_json::to_vec(&entries[0]).unwrap()), entries[..1]);
+    }
 }

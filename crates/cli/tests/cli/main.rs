@@ -61,6 +61,8 @@ mod strange_sessions;
 mod stream;
 mod terminal;
 mod trust;
+mod trust_changes;
+mod trust_more;
 mod turn;
 mod typescript;
 mod typescript_described;

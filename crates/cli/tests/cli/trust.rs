@@ -11,29 +11,30 @@ use crate::env::{TestEnv, ran};
 use crate::scene::{Scene, agent, ask, done, review, reviewer, run, say, worker};
 use crate::terminal::typing;
 
-const HOOKS: &str = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "./x"}]}]}}"#;
+pub(crate) const HOOKS: &str =
+    r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "./x"}]}]}}"#;
 
-fn write(env: &TestEnv, path: &str, text: &str) {
+pub(crate) fn write(env: &TestEnv, path: &str, text: &str) {
     let path = env.outside(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
 }
 
 /// A repository with a hook.
-fn hooked() -> TestEnv {
+pub(crate) fn hooked() -> TestEnv {
     let env = TestEnv::new();
     git(&env.work(), &["init", "-q"]);
     write(&env, "work/.claude/settings.json", HOOKS);
     env
 }
 
-fn git(folder: &Path, args: &[&str]) {
+pub(crate) fn git(folder: &Path, args: &[&str]) {
     let mut git = Command::new("git");
     git.args(["-c", "user.name=t", "-c", "user.email=t@example.org"]);
     assert!(git.current_dir(folder).args(args).status().unwrap().success(), "{args:?}");
 }
 
-fn turn(env: &TestEnv, more: &[&str]) -> Command {
+pub(crate) fn turn(env: &TestEnv, more: &[&str]) -> Command {
     let script = env.script(&Scene::default().turn(agent("assistant").does([say("Hi.")])).toml());
     let mut command = env.atomic(["-p", "Hello", "--script"]);
     command.arg(script).args(more);
@@ -41,7 +42,7 @@ fn turn(env: &TestEnv, more: &[&str]) -> Command {
 }
 
 /// Whether a turn in this folder uses what the project defines.
-fn is_trusted_in(env: &TestEnv, folder: &Path) -> bool {
+pub(crate) fn is_trusted_in(env: &TestEnv, folder: &Path) -> bool {
     let mut command = turn(env, &[]);
     command.current_dir(folder);
     let ended = ran(command);
@@ -57,7 +58,7 @@ fn is_trusted_in(env: &TestEnv, folder: &Path) -> bool {
     is_trusted
 }
 
-fn is_trusted(env: &TestEnv) -> bool {
+pub(crate) fn is_trusted(env: &TestEnv) -> bool {
     is_trusted_in(env, &env.work())
 }
 

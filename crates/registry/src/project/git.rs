@@ -310,7 +310,7 @@ impl Inspection<'_> {
                 };
                 let settings = found.split_off(before).into_iter();
                 let is_place =
-                    |one: &Definition| one.name == "core.worktree" && is_inside(&one.detail);
+                    |one: &Definition| one.name == "core.worktree" && is_inside(&one.text);
                 found.extend(settings.filter(|one| !is_place(one)));
                 self.hooks(&shared.join("hooks"), found);
             }

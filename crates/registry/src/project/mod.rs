@@ -8,19 +8,21 @@ mod files;
 mod git;
 mod identity;
 mod programs;
+mod shown;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 pub use files::ProjectFiles;
 pub use git::{Repository, commands_in_git, is_lazy_fetch};
 pub use identity::{DefinitionId, Reach, path_text};
 pub use programs::{is_never_used, program_definitions};
+pub(crate) use shown::commands;
+pub use shown::{LONGEST_KEPT, on_one_line, setting_lines, whole_line};
+use shown::{kept, readable};
 
 /// Something a project defines.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,10 +33,13 @@ pub struct Definition {
     pub path: PathBuf,
     /// What it is called there.
     pub name: String,
-    /// What it would do, in one line.
-    pub detail: String,
+    /// Lines about what it would do. None is left out, and none is cut.
+    pub detail: Vec<String>,
     /// The hash of the definition.
     pub digest: String,
+    /// The beginning of the text that counts. A decision keeps it, so that the question about a
+    /// change can show the difference.
+    pub text: String,
     /// The folder it counts in, from the repository's root.
     pub folder: PathBuf,
     /// Whether it counts in the folders below as well.
@@ -130,9 +135,11 @@ impl Definition {
         name: impl Into<String>,
         text: &str,
     ) -> Self {
-        let (path, name, detail) = (path.into(), name.into(), one_line(text));
-        let (folder, reach) = (PathBuf::new(), Reach::Below);
-        Self { kind, path, name, detail, digest: digest(text), folder, reach, nth: 0 }
+        let (digest, kept) = (digest(text), kept(text));
+        let (path, name, folder, reach) = (path.into(), name.into(), PathBuf::new(), Reach::Below);
+        let new =
+            Self { kind, path, name, detail: vec![], digest, text: kept, folder, reach, nth: 0 };
+        new.detailed(text)
     }
 
     /// The same in a folder, from the repository's root. Without this a definition counts in the
@@ -142,10 +149,22 @@ impl Definition {
         Self { folder: folder.into(), reach, ..self }
     }
 
-    /// The same with another line about what it would do.
+    /// The same with one line about what it would do, or none.
     #[must_use]
     pub fn detailed(self, detail: impl Into<String>) -> Self {
-        Self { detail: one_line(&detail.into()), ..self }
+        self.listing(vec![detail.into()])
+    }
+
+    /// The same with these lines about what it would do, one for each command.
+    #[must_use]
+    pub fn listing(self, lines: Vec<String>) -> Self {
+        Self { detail: shown::plain(lines), ..self }
+    }
+
+    /// The same with another text in which a person looks for a difference. The hash stays.
+    #[must_use]
+    pub fn keeping(self, text: &str) -> Self {
+        Self { text: kept(text), ..self }
     }
 
     /// The identity under which a decision remembers the definition.
@@ -179,98 +198,9 @@ pub fn number(definitions: &mut Vec<Definition>) {
     }
 }
 
-impl fmt::Display for Definition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&on_one_line(&self.name))?;
-        if !self.detail.is_empty() && self.detail != self.name {
-            write!(f, ": {}", on_one_line(&self.detail))?;
-        }
-        let path = self.path.display().to_string();
-        if !path.is_empty() && path != self.name {
-            write!(f, "  ({})", on_one_line(&path))?;
-        }
-        Ok(())
-    }
-}
-
-/// Returns a text from a stranger's file for a line of the trust question: no character of it begins
-/// another line, and none is invisible. Two definitions that differ look different.
-pub fn on_one_line(text: &str) -> String {
-    let is_hidden = |c: char| c.is_control() || is_invisible(c);
-    text.chars().map(|c| if is_hidden(c) { '\u{fffd}' } else { c }).collect()
-}
-
-/// Whether a character takes no room, looks like a space or changes the direction of a line: format
-/// characters and the fillers of Unicode 16. Joined emoji are lost with them, which does no harm in
-/// names and commands.
-fn is_invisible(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
-        | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
-        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
-}
-
 /// The hash of a text, as decisions remember it.
 pub fn digest(text: &str) -> String {
     Sha256::digest(text).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The longest line about a definition.
-const LONGEST_DETAIL: usize = 100;
-
-fn one_line(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let line = words.join(" ");
-    if line.chars().count() <= LONGEST_DETAIL {
-        return line;
-    }
-    let beginning: String = line.chars().take(LONGEST_DETAIL).collect();
-    format!("{beginning}…")
-}
-
-/// The commands in a definition, wherever they stand in it, for a person to read.
-fn commands(value: &Value) -> String {
-    let mut found = vec![];
-    collect_commands(value, &mut found);
-    if found.is_empty() { value.to_string() } else { found.join("; ") }
-}
-
-fn collect_commands(value: &Value, found: &mut Vec<String>) {
-    match value {
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                match (key.as_str(), value) {
-                    ("command" | "bash" | "url", Value::String(text)) => {
-                        let arguments = fields.get("args").and_then(Value::as_array);
-                        let arguments = arguments.into_iter().flatten().filter_map(Value::as_str);
-                        let words: Vec<&str> =
-                            [text.as_str()].into_iter().chain(arguments).collect();
-                        found.push(words.join(" "));
-                    }
-                    ("command", Value::Array(words)) => {
-                        let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
-                        found.push(words.join(" "));
-                    }
-                    ("env" | "environment" | "headers", Value::Object(values)) => {
-                        // A variable such as NODE_OPTIONS runs something, too.
-                        let pairs = values.iter().map(|(name, value)| match value.as_str() {
-                            Some(text) => format!("{name}={text}"),
-                            None => format!("{name}={value}"),
-                        });
-                        let pairs: Vec<String> = pairs.collect();
-                        if !pairs.is_empty() {
-                            found.push(format!("{key} {}", pairs.join(" ")));
-                        }
-                    }
-                    (_, value) => collect_commands(value, found),
-                }
-            }
-        }
-        Value::Array(values) => values.iter().for_each(|value| collect_commands(value, found)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
 }
 
 /// The folders from one up to the repository's root, the root first.

@@ -12,7 +12,8 @@ use jsonc_parser::ParseOptions;
 use serde_json::{Map, Value};
 
 use super::{
-    Definition, DefinitionKind as Kind, ProjectFiles, Reach, commands, folders_between, number,
+    Definition, DefinitionKind as Kind, ProjectFiles, Reach, commands, digest, folders_between,
+    number, readable, setting_lines,
 };
 use crate::files;
 
@@ -42,12 +43,9 @@ const BY_NAME: &[(&str, Kind)] = &[
 /// Keys of settings that change nothing but the look.
 const NOT_DEFINITIONS: &[&str] = &["$schema", "theme", "keybinds", "tui"];
 
-/// Keys of settings with agents and commands. Like the folders of agents and commands they count by
-/// being there, unless a text in them comes from a file: that may be any file of the user.
-const TEXTS: &[&str] = &["agent", "command"];
-
-/// The beginning of a reference to a file whose content replaces it, in OpenCode's settings.
-const FILE_REFERENCE: &str = "{file:";
+/// Keys of settings with agents and commands, each of which is a definition: it has a prompt, a model
+/// and restrictions, and OpenCode 1.18.33 replaces `{file:…}` and `{env:…}` anywhere in its texts.
+const ENTITIES: &[&str] = &["agent", "command"];
 
 /// Keys of settings that say how a provider is reached. A project's are never used, trusted or not;
 /// they count all the same, so that a program is not shown the file before the project is trusted.
@@ -134,14 +132,22 @@ const FOLDERS: &[(&str, &[&str])] = &[
 /// How deep in a project's folder code is looked for.
 const DEEPEST: usize = 12;
 
-/// The largest number of files of code that are looked at.
+/// The largest number of files of code that are read.
 const MOST_CODE: usize = 5_000;
 
-/// The definitions for agent programs in a folder and those above it, up to the repository's root.
-pub fn program_definitions(root: &Path, folder: &Path) -> Vec<Definition> {
+/// The largest number of names in a folder that are definitions of their own.
+const MOST_NAMES: usize = 1_000;
+
+/// The largest number of files behind these limits whose sizes and times are looked at.
+const MOST_REST: usize = 100_000;
+
+/// The definitions for agent programs in a folder and those above it, up to `top`. Paths in the
+/// repository are from its root; without git `top` may lie above the root, and paths there are
+/// absolute.
+pub fn program_definitions(root: &Path, top: &Path, folder: &Path) -> Vec<Definition> {
     let mut found = vec![];
-    let files = ProjectFiles::at_root(root).ok();
-    for folder in folders_between(root, folder) {
+    let files = ProjectFiles::at_root(top).ok();
+    for folder in folders_between(top, folder) {
         let seen = BTreeSet::new();
         let mut reader = Reader { root, files: files.as_ref(), folder, seen, found: vec![] };
         SETTINGS.iter().for_each(|file| reader.settings(file));
@@ -168,11 +174,24 @@ struct Reader<'r> {
 impl Reader<'_> {
     fn add(&mut self, kind: Kind, file: &str, name: &str, value: &Value) {
         let is_setting = kind == Kind::ProgramSetting;
-        let detail = if is_setting { value.to_string() } else { commands(value) };
+        let lines = if is_setting { setting_lines(value) } else { commands(value) };
         let definition = Definition::new(kind, self.relative(file), name, &value.to_string());
         let is_never_used = is_never_used(&definition);
-        let detail = if is_never_used { "never used".to_owned() } else { detail };
-        self.found.push(definition.detailed(detail));
+        let lines = if is_never_used { vec!["never used".to_owned()] } else { lines };
+        self.found.push(definition.listing(lines).keeping(&readable(value)));
+    }
+
+    /// An agent or a command in OpenCode's settings. The question shows the beginning of its texts.
+    fn add_entity(&mut self, file: &str, name: String, value: &Value) {
+        const SHOWN: usize = 200;
+        let text = readable(value);
+        let kind = Kind::ProgramSetting;
+        let definition = Definition::new(kind, self.relative(file), name, &value.to_string());
+        let detail: String = match text.char_indices().nth(SHOWN) {
+            Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+            None => text.clone(),
+        };
+        self.found.push(definition.detailed(detail).keeping(&text));
     }
 
     fn relative(&self, file: &str) -> PathBuf {
@@ -238,12 +257,10 @@ impl Reader<'_> {
                     all.iter().for_each(|(name, value)| self.add(*kind, file, name, value));
                 }
                 (Some((_, kind)), value) => self.add(*kind, file, &key, &value),
-                (None, value) if TEXTS.contains(&key.as_str()) => {
-                    let text = value.to_string();
-                    let text = if text.contains(FILE_REFERENCE) { text } else { String::new() };
-                    let kind = Kind::Instructions;
-                    let definition = Definition::new(kind, self.relative(file), key, &text);
-                    self.found.push(definition);
+                (None, Value::Object(all)) if ENTITIES.contains(&key.as_str()) => {
+                    for (name, value) in &all {
+                        self.add_entity(file, format!("{key}.{name}"), value);
+                    }
                 }
                 (None, Value::Array(all)) if key == "plugin" => {
                     for value in &all {
@@ -272,7 +289,12 @@ impl Reader<'_> {
     /// Files of code in a folder and below it.
     fn code(&mut self, folder: &str, kind: Kind) {
         let real = self.folder.join(folder).canonicalize().unwrap_or_default();
-        if !self.seen.insert(real) || self.found.len() > MOST_CODE {
+        if !self.seen.insert(real) {
+            return;
+        }
+        let is_deep = folder.matches('/').count() > DEEPEST;
+        if is_deep || self.found.len() > MOST_CODE {
+            self.rest(folder, kind, &[String::new()]);
             return;
         }
         for name in self.names_in(folder, kind) {
@@ -280,15 +302,13 @@ impl Reader<'_> {
             let path = self.folder.join(&file);
             let is_out = self.files.is_none_or(|files| files::leads_out(files, &path));
             if !is_out && path.is_dir() {
-                if file.matches('/').count() <= DEEPEST {
-                    self.code(&file, kind);
-                }
+                self.code(&file, kind);
                 continue;
             }
             let text = self.read(&file).unwrap_or_else(|()| self.unreadable(&file));
             let definition = Definition::new(kind, self.relative(&file), &name, &text);
-            let detail = serde_json::from_str::<Value>(&text).map(|value| commands(&value));
-            self.found.push(definition.detailed(detail.unwrap_or_default()));
+            let lines = serde_json::from_str::<Value>(&text).map(|value| commands(&value));
+            self.found.push(definition.listing(lines.unwrap_or_default()));
         }
     }
 
@@ -313,10 +333,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The names in a folder. A folder with more than anybody has is listed by its first names:
-    /// what is beyond them is never used without trust either.
+    /// The names in a folder. Beyond the first [`MOST_NAMES`] the rest is one definition.
     fn names_in(&mut self, folder: &str, kind: Kind) -> Vec<String> {
-        const MOST: usize = 1_000;
         let path = self.folder.join(folder);
         if self.files.is_none_or(|files| files::leads_out(files, &path)) {
             // A program follows the link, so the link itself is what needs trust.
@@ -327,9 +345,45 @@ impl Reader<'_> {
         }
         let entries = fs::read_dir(self.folder.join(folder)).into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        let mut names: Vec<String> = names.take(MOST).collect();
+        let mut names: Vec<String> = names.collect();
         names.sort();
+        if names.len() > MOST_NAMES {
+            let rest = names.split_off(MOST_NAMES);
+            self.rest(folder, kind, &rest);
+        }
         names
+    }
+
+    /// Adds one definition for files that are not read one by one: their names, sizes and
+    /// modification times count. Of other files only the names count.
+    fn rest(&mut self, folder: &str, kind: Kind, names: &[String]) {
+        let mut open: Vec<PathBuf> =
+            names.iter().map(|name| self.folder.join(folder).join(name)).collect();
+        let mut lines = vec![];
+        while let Some(path) = open.pop().filter(|_| lines.len() < MOST_REST) {
+            let Ok(about) = fs::symlink_metadata(&path) else { continue };
+            let name = path.strip_prefix(self.folder).unwrap_or(&path).as_os_str();
+            let name = name.as_encoded_bytes().escape_ascii();
+            if kind == Kind::OtherFile {
+                lines.push(name.to_string());
+                continue;
+            }
+            if about.is_dir() {
+                let inside = fs::read_dir(&path).into_iter().flatten().flatten();
+                let mut inside: Vec<PathBuf> = inside.map(|entry| entry.path()).collect();
+                // In the same order each time, so that the same files are beyond the limit.
+                inside.sort();
+                open.extend(inside);
+                continue;
+            }
+            let (size, seconds, nanos) = (about.len(), about.mtime(), about.mtime_nsec());
+            lines.push(format!("{name} {size} {seconds}.{nanos}"));
+        }
+        lines.sort();
+        let text = digest(&lines.join("\n"));
+        let rest =
+            Definition::new(kind, self.relative(folder), format!("{folder}, the rest"), &text);
+        self.found.push(rest.detailed(format!("{} more files", lines.len())));
     }
 }
 
@@ -348,11 +402,36 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         std::fs::write(root.join("opencode.json"), settings.to_string()).unwrap();
-        let found = program_definitions(&root, &root);
+        let found = program_definitions(&root, &root, &root);
         let remembered: BTreeMap<DefinitionId, String> =
             found.iter().map(|one| (one.id(), one.digest.clone())).collect();
         assert_eq!(remembered.len(), found.len(), "two definitions share an id: {found:?}");
         remembered
+    }
+
+    /// A folder with many files has definitions for some of them, and one for the rest.
+    #[test]
+    fn a_change_is_noticed_in_a_folder_with_many_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let folder = root.join(".opencode/plugin");
+        std::fs::create_dir_all(&folder).unwrap();
+        for number in 0..2_500 {
+            std::fs::write(folder.join(format!("{number}.js")), "").unwrap();
+        }
+        let found = || -> BTreeMap<DefinitionId, String> {
+            let found = program_definitions(&root, &root, &root);
+            found.iter().map(|one| (one.id(), one.digest.clone())).collect()
+        };
+        let mut before = found();
+        assert_eq!(before.len(), 1_001);
+        assert_eq!(found(), before);
+        for name in ["0.js", "1500.js", "2499.js", "999.js", "998.js", "997.js", "a.js"] {
+            std::fs::write(folder.join(name), name).unwrap();
+            let after = found();
+            assert_ne!(after, before, "{name}");
+            before = after;
+        }
     }
 
     fn settings() -> impl Strategy<Value = Value> {

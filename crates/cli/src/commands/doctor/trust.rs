@@ -3,7 +3,7 @@
 use atomic_registry::project::{Definition, is_never_used};
 
 use super::{Known, Remark, Severity};
-use crate::trust::Standing;
+use crate::trust::{Change, Standing};
 
 pub(super) fn look(known: &Known) -> Vec<Remark> {
     let Some(trust) = known.catalog.trust() else { return vec![] };
@@ -31,7 +31,8 @@ pub(super) fn look(known: &Known) -> Vec<Remark> {
             Remark::new(Severity::Warning, text, remedy)
         }
         Standing::Unseen(unseen) => {
-            let lines: Vec<String> = unseen.iter().map(ToString::to_string).collect();
+            let lines = unseen.iter().filter_map(Change::definition).map(ToString::to_string);
+            let lines: Vec<String> = lines.collect();
             let text = format!(
                 "you trust the repository, but have not decided about what this folder adds\n{}",
                 lines.join("\n")
