@@ -159,6 +159,14 @@ fn unsafe_template(key: &str, (stands, hint): (&str, &str), place: Place) -> Pro
     Problem::new(Code::UNSAFE_TEMPLATE, place, message, hint)
 }
 
+/// Other programs have braces of their own: `curl -w '%{http_code}'`, `git log @{u}`.
+fn not_a_template(key: &str) -> String {
+    format!(
+        ". Nothing is known to set `{key}`: for braces that are not a template, write \\{{{key}}} outside of \
+         quotes, or {{''{key}}} inside single quotes"
+    )
+}
+
 struct Look<'a, 'g, 'k> {
     site: Site<'a, 'g>,
     tables: &'a Tables<'k>,
@@ -180,8 +188,12 @@ impl Look<'_, '_, '_> {
                 return self.report.add(self.site, reserved(place(), "it changes `outputs`"));
             }
             UseKind::UnsafeTemplate { place: stands, hint, always } => {
-                if always || self.is_set(name) {
-                    let problem = unsafe_template(name, (stands, hint), place());
+                let is_set = self.is_set(name);
+                if always || is_set {
+                    let mut problem = unsafe_template(name, (stands, hint), place());
+                    if !is_set {
+                        problem.remedy.push_str(&not_a_template(name));
+                    }
                     self.report.add(self.site, problem);
                 }
                 return;
