@@ -21,8 +21,7 @@ impl fmt::Display for Refusal {
 }
 
 const FIRST: &str = "put the value into a variable at the beginning of the command, \
-                     value={key}; and use \"$value\" here. Braces that are not a template: \
-                     put a space behind the brace, or write \\{ outside of quotes";
+                     value={key}; and use \"$value\" here";
 
 const fn refusal(place: &'static str, hint: &'static str) -> Refusal {
     Refusal { place, hint, always: true }
@@ -57,6 +56,15 @@ pub(super) static PROGRAM: Refusal = refusal(
     "where the name of a program or script stands",
     "write the name of the program, and pass the value as an argument",
 );
+pub(super) static EXPANSION: Refusal = refusal(
+    "behind a variable or a substitution that may be the name of a program",
+    "write the name of the program instead of the variable, and put quotes around a variable that is \
+     one argument: timeout \"$LIMIT\" deploy {key}",
+);
+pub(super) static UNKNOWN_OPTION: Refusal = refusal(
+    "where the name of a program or script may stand, behind an option that Atomic does not know",
+    "write the option and its value as one word, --option=value, or leave out the option",
+);
 pub(super) static EVALUATED: Refusal = refusal(
     "in an argument that is itself run as a shell command",
     "call the program directly and pass the value as an argument",
@@ -75,13 +83,21 @@ pub(super) static CODE: Refusal = Refusal {
            (awk -v name={key})",
     always: false,
 };
+pub(super) static PERL_FILES: Refusal = refusal(
+    "where `perl -n` or `perl -p` opens a file, and runs a name such as `command|`",
+    "pass the file as the input: perl -ne '…' <{key}",
+);
+pub(super) static CONDITION: Refusal = refusal(
+    "in `[[ … ]]` behind `&&`, `||` or the end of a line, where dash begins a new command",
+    "use [ … ] for each test: [ -n {key} ] && [ … ]",
+);
 pub(super) static INPUT: Refusal = refusal(
     "in a command whose output is the program text of a shell or an interpreter",
     "do not pipe the value into the program; pass it as an argument: sh script.sh {key}",
 );
 pub(super) static VARIABLE: Refusal = refusal(
     "in a variable that decides which commands are run",
-    "pass the value in a variable of another name, or as an argument",
+    "pass the value in a variable of another name, in lower case: value={key}",
 );
 pub(super) static MAKE: Refusal = refusal(
     "in an argument of `make`, which runs text such as `A:=$(shell command)`",

@@ -5,19 +5,24 @@
 
 mod here;
 mod nested;
+mod pipes;
 mod read;
+mod word;
 
 use std::ops::Range;
 
 use here::HereDocument;
 use nested::Nested;
+pub(super) use nested::runs_input;
+use pipes::Pipes;
 pub(super) use read::is_variable;
 use read::read;
+pub(super) use word::{UNKNOWN, Word};
 
 use super::programs::SimpleCommand;
 use super::refusal::{
-    ANSI_QUOTES, ARITHMETIC, BACKTICKS, COMMENT, HERE_DOCUMENT, INPUT, PARAMETER, Refusal,
-    SUBSTITUTION, UNCLEAR,
+    ANSI_QUOTES, ARITHMETIC, BACKTICKS, COMMENT, HERE_DOCUMENT, PARAMETER, Refusal, SUBSTITUTION,
+    UNCLEAR,
 };
 
 /// A template in a shell command.
@@ -41,21 +46,6 @@ pub(super) enum Place {
     Refused(&'static Refusal),
 }
 
-/// Stands in a word for text that is known only when the command runs.
-pub(super) const UNKNOWN: u8 = 0;
-
-/// How much of a word is kept, which is more than any word that has a meaning has.
-const LONGEST_WORD: usize = 256;
-
-/// The part of a word that has been read, without its quotes.
-#[derive(Debug, Default)]
-pub(super) struct Word {
-    pub(super) text: Vec<u8>,
-    pub(super) is_quoted: bool,
-    /// Whether it begins with `NAME=`, without quotes before the sign.
-    pub(super) assigns: bool,
-}
-
 /// Something open that the text has to leave again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Level {
@@ -77,19 +67,6 @@ pub(super) fn templates(text: &str) -> Vec<Template<'_>> {
     let mut scanner = Scanner::new(text);
     scanner.scan();
     scanner.found
-}
-
-/// The programs that read the output of others.
-#[derive(Debug, Default)]
-struct Pipes {
-    /// Whether there has been a pipe, through which what was printed may reach what follows.
-    has_pipe: bool,
-    /// How many templates have been judged by what reads the output of their command.
-    judged: usize,
-    /// Whether one of the commands runs what it reads.
-    runs_input: bool,
-    /// Whether one of the commands may do so.
-    may_run_input: bool,
 }
 
 #[derive(Default)]
@@ -126,6 +103,7 @@ impl<'t> Scanner<'t> {
             self.step();
         }
         self.end_command(false);
+        self.end_pipes();
     }
 
     fn byte(&self, ahead: usize) -> Option<u8> {
@@ -225,10 +203,7 @@ impl<'t> Scanner<'t> {
 
     /// Adds a byte to the word.
     fn push(&mut self, byte: u8) {
-        let word = self.word.get_or_insert_default();
-        if word.text.len() < LONGEST_WORD {
-            word.text.push(byte);
-        }
+        self.word.get_or_insert_default().push(byte);
         self.at += 1;
     }
 
@@ -247,14 +222,17 @@ impl<'t> Scanner<'t> {
 
     fn enter(&mut self, level: Level, length: usize) {
         self.enter_substitution(level, length);
+        let is_shell = level == Level::Parameter && self.is_shell_variable();
+        let splits = self.doubles == 0;
         let word = self.word.get_or_insert_default();
         word.is_quoted = true;
         if level == Level::Double {
             self.doubles += 1;
         } else {
-            word.text.push(UNKNOWN);
-            if level == Level::Parameter && self.text[self.at..].starts_with("${SHELL") {
-                word.text.extend(b"SHELL");
+            word.push(UNKNOWN);
+            word.splits |= splits;
+            if is_shell {
+                b"SHELL".iter().for_each(|byte| word.push(*byte));
             }
             let outer = self.word.take();
             self.outer.push(outer);
@@ -263,12 +241,19 @@ impl<'t> Scanner<'t> {
         self.at += length;
     }
 
+    /// Whether `${SHELL}` begins here, with or without a default.
+    fn is_shell_variable(&self) -> bool {
+        let rest = self.text[self.at..].strip_prefix("${SHELL");
+        rest.is_some_and(|rest| rest.starts_with(['}', ':', '-']))
+    }
+
     fn leave(&mut self) {
-        if self.levels.pop() == Some(Level::Double) {
+        let level = self.levels.pop();
+        if level == Some(Level::Double) {
             self.doubles -= 1;
         } else {
             self.word = self.outer.pop().flatten();
-            self.leave_substitution();
+            self.leave_substitution(level);
         }
         self.at += 1;
     }
@@ -291,10 +276,15 @@ impl<'t> Scanner<'t> {
             Some(b'[') => self.give_up(),
             Some(b'\\') if self.byte(2) == Some(b'\n') => self.give_up(),
             Some(b'$' | b'!' | b'#' | b'?' | b'@' | b'*' | b'-' | b'0'..=b'9') => {
-                self.push_unknown(2);
+                self.push_expansion(2, is_in_quotes);
             }
-            _ => self.push_unknown(1),
+            _ => self.push_expansion(1, is_in_quotes),
         }
+    }
+
+    fn push_expansion(&mut self, length: usize, is_in_quotes: bool) {
+        self.push_unknown(length);
+        self.word.get_or_insert_default().splits |= !is_in_quotes;
     }
 
     fn push_unknown(&mut self, length: usize) {
@@ -318,6 +308,7 @@ impl<'t> Scanner<'t> {
             self.end_command(false);
             self.open_arithmetic(2);
         } else {
+            self.define_function();
             self.end_command(false);
             self.at += 1;
         }
@@ -434,52 +425,14 @@ impl<'t> Scanner<'t> {
             return;
         }
         self.here_string = false;
+        let templates = self.found.len();
+        if let Some(condition) = &mut self.command.condition
+            && let Some(operand) = condition.add(&word, templates)
+        {
+            self.refuse(operand, &ARITHMETIC);
+        }
         if !self.command.add(&word) {
             self.unclear = self.unclear.or(Some(&UNCLEAR));
-        }
-    }
-
-    /// Ends the word and, outside of everything, the simple command.
-    fn end_command(&mut self, is_pipe: bool) {
-        self.end_word();
-        if !self.levels.is_empty() || self.command.is_condition {
-            return;
-        }
-        let first = self.command.first_template;
-        self.pipes.runs_input |= self.command.reads_code();
-        self.pipes.may_run_input |= self.command.may_read_code();
-        if self.command.reads_code() {
-            self.refuse_printed(
-                if self.pipes.has_pipe { self.pipes.judged } else { first },
-                self.found.len(),
-            );
-        } else if self.command.may_read_code() {
-            if self.pipes.has_pipe {
-                self.refuse_printed(self.pipes.judged, first);
-            }
-            for number in std::mem::take(&mut self.command.redirection.inputs) {
-                self.refuse(number..number + 1);
-            }
-        }
-        self.here_string = false;
-        self.pipes.has_pipe |= is_pipe;
-        self.command = SimpleCommand::default();
-        self.command.first_template = self.found.len();
-    }
-
-    /// Refuses templates whose values may reach the input of a program that runs it.
-    fn refuse_printed(&mut self, from: usize, to: usize) {
-        if self.pipes.has_pipe {
-            self.pipes.judged = to;
-        }
-        self.refuse(from..to);
-    }
-
-    fn refuse(&mut self, numbers: Range<usize>) {
-        for template in self.found.get_mut(numbers).into_iter().flatten() {
-            if !matches!(template.place, Place::Refused(_)) {
-                template.place = Place::Refused(&INPUT);
-            }
         }
     }
 

@@ -101,6 +101,11 @@ impl Git {
         }
     }
 
+    /// Whether the subcommand is still to come.
+    pub(super) const fn is_before_subcommand(self) -> bool {
+        matches!(self, Self::Option | Self::Value | Self::Setting)
+    }
+
     /// Why a template is refused that stands behind this part of a word.
     pub(super) fn refusal(self, text: &str) -> Option<&'static Refusal> {
         let is_command = match self {

@@ -1,9 +1,13 @@
 //! The arguments of a program that runs program text.
 
-use super::tables::{
-    First, HARMLESS_LONG, Interpreter, LONG_CODE, LONG_LOADS, LONG_VALUES, is_one_of,
+use super::interpreters::{
+    HARMLESS_LONG, LONG_CODE, LONG_LOADS, LONG_VALUES, RUN_MODULES, is_one_of,
 };
-use crate::shell::refusal::{CODE, PROGRAM, Refusal, SHELL_CODE};
+use super::tables::{First, Interpreter};
+use crate::shell::refusal::{
+    CODE, EXPANSION, PERL_FILES, PROGRAM, Refusal, SHELL_CODE, UNKNOWN_OPTION,
+};
+use crate::shell::scan::{Word, runs_input};
 
 /// An interpreter whose arguments are being read.
 #[derive(Debug)]
@@ -17,6 +21,21 @@ pub(super) struct Running {
     pub(super) reads_input: bool,
     /// Whether the next word is its first argument.
     pub(super) is_first: bool,
+    /// Why the meaning of the next word is in doubt, where the reason is known.
+    doubt: Option<&'static Refusal>,
+    /// How `perl` opens its other arguments.
+    opens: Opens,
+}
+
+/// Meaning of the plain arguments behind the program text of `perl`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Opens {
+    /// Data of the program.
+    No,
+    /// Files that `-n` or `-p` opens; a name such as `command|` is run.
+    Anything,
+    /// Files that `-i` changes, which have to be regular files.
+    Files,
 }
 
 /// Meaning of the next word.
@@ -50,11 +69,26 @@ enum Letters {
 impl Running {
     pub(super) const fn new(rule: &'static Interpreter, is_certain: bool) -> Self {
         let next = Next::Option;
-        Self { rule, is_certain, next, has_code: false, reads_input: false, is_first: true }
+        Self {
+            rule,
+            is_certain,
+            next,
+            has_code: false,
+            reads_input: false,
+            is_first: true,
+            doubt: None,
+            opens: Opens::No,
+        }
     }
 
-    pub(super) fn add(&mut self, text: &str) {
+    pub(super) fn add(&mut self, word: &Word, text: &str) {
         let rule = self.rule;
+        let is_open = !matches!(self.next, Next::Data) && !self.has_code;
+        if word.may_vanish() && is_open && self.is_certain && rule.first != First::Data {
+            self.next = Next::Doubt;
+            self.doubt = Some(&EXPANSION);
+            return;
+        }
         let is_option = text.starts_with('-') || (rule.is_shell && text.starts_with('+'));
         let is_first = std::mem::replace(&mut self.is_first, false);
         match self.next {
@@ -68,6 +102,7 @@ impl Running {
             Next::Code if is_option => self.next = Next::Doubt,
             Next::Code => {
                 self.has_code = true;
+                self.reads_input |= rule.is_shell && runs_input(text);
                 // Perl and sed take more of it, a shell does not.
                 self.next = if rule.is_shell { Next::Data } else { Next::Option };
             }
@@ -75,9 +110,19 @@ impl Running {
             Next::File => {
                 self.reads_input |= is_input(text);
                 self.next = self.behind_file();
+                if self.is_python() && RUN_MODULES.contains(&text) {
+                    self.reads_input = true;
+                    self.next = Next::Doubt;
+                }
             }
             Next::Data | Next::Doubt => {}
-            Next::Option if is_input(text) => self.reads_input |= rule.first == First::Script,
+            // Behind program text `-` is data.
+            Next::Option if is_input(text) => {
+                self.reads_input |= rule.first == First::Script && !self.has_code;
+            }
+            Next::Option if self.is_word_option(text) => {
+                self.next = if text.contains('=') { Next::Option } else { Next::Code };
+            }
             Next::Option if text.starts_with("--") => self.long(&text[2..]),
             Next::Option if text.is_empty() => {}
             Next::Option if is_option => self.option(&text[1..]),
@@ -96,6 +141,7 @@ impl Running {
         let is_known = name.is_empty()
             || value.is_some()
             || HARMLESS_LONG.contains(&name)
+            || name.starts_with("no-")
             || self.rule.first == First::Data
             || !self.is_certain;
         if name == "test" {
@@ -107,12 +153,13 @@ impl Running {
             self.has_code = true;
             self.reads_input |= value.is_some_and(is_input);
             self.next = if value.is_some() { self.behind_file() } else { Next::File };
-        } else if value.is_none() && is_one_of(&LONG_LOADS, name) {
+        } else if value.is_none() && is_one_of(LONG_LOADS, name) {
             self.next = Next::Load;
         } else if value.is_none() && LONG_VALUES.contains(&name) {
             self.next = Next::Value;
         } else if !is_known {
             self.next = Next::Doubt;
+            self.doubt = Some(&UNKNOWN_OPTION);
         }
     }
 
@@ -120,6 +167,25 @@ impl Running {
     fn option(&mut self, letters: &str) {
         if self.rule.is_shell {
             self.reads_input |= letters.contains('s');
+        }
+        let is_code = |letter| self.rule.code.contains(letter) || self.rule.file.contains(letter);
+        let plain = letters.split(is_code).next().unwrap_or_default();
+        // Interactive: these go on with what they read when the program has ended.
+        let interactive = match self.rule.names.first() {
+            Some(&("python" | "node" | "lua")) => "i",
+            Some(&"php") => "a",
+            Some(&"perl") => "d",
+            _ => "",
+        };
+        self.reads_input |= plain.contains(|letter| interactive.contains(letter));
+        if self.rule.names.contains(&"perl") {
+            let (flags, in_place) =
+                plain.split_once('i').map_or((plain, false), |(f, _)| (f, true));
+            if in_place {
+                self.opens = Opens::Files;
+            } else if self.opens == Opens::No && flags.contains(['n', 'p']) {
+                self.opens = Opens::Anything;
+            }
         }
         match self.letters(letters) {
             Letters::Complete => {}
@@ -131,7 +197,10 @@ impl Running {
             }
             Letters::Needs { is_attached: true, .. } => {}
             Letters::Needs { next, is_attached: false } => self.next = next,
-            Letters::Unknown if self.is_certain => self.next = Next::Doubt,
+            Letters::Unknown if self.is_certain => {
+                self.next = Next::Doubt;
+                self.doubt = Some(&UNKNOWN_OPTION);
+            }
             Letters::Unknown => {}
         }
     }
@@ -156,8 +225,17 @@ impl Running {
             };
             return Letters::Needs { next: Next::Code, is_attached: at + 1 < letters.len() };
         }
+        let mut has_digits = false;
         for (at, letter) in letters.char_indices() {
             let is_attached = at + letter.len_utf8() < letters.len();
+            // `-0777`, `-l0`: only digits belong to the letter, and others may follow.
+            if has_digits && letter.is_ascii_digit() {
+                continue;
+            }
+            has_digits = matches!(letter, '0' | 'l' | 'T') && rule.attached.contains(letter);
+            if has_digits {
+                continue;
+            }
             let next = match letter {
                 _ if rule.code.contains(letter) => Next::Code,
                 _ if rule.file.contains(letter) => Next::File,
@@ -175,7 +253,12 @@ impl Running {
     /// Why a template is refused that stands behind this part of a word.
     pub(super) fn refusal(&self, text: &str) -> Option<&'static Refusal> {
         let code = if self.rule.is_shell { &SHELL_CODE } else { &CODE };
+        let is_file = self.opens == Opens::Anything && self.has_code && !text.starts_with('-');
         match self.next {
+            Next::Option if is_file => Some(&PERL_FILES),
+            Next::Data if self.opens == Opens::Anything => Some(&PERL_FILES),
+            Next::Doubt if self.doubt.is_some() => self.doubt,
+            Next::Option if self.is_word_option(text) => Some(code),
             Next::Code => Some(code),
             Next::Doubt if self.rule.is_shell => Some(code),
             Next::Doubt => Some(if self.rule.first == First::Code { code } else { &PROGRAM }),
@@ -188,7 +271,7 @@ impl Running {
                 let name = text[2..].split_once('=').map(|(name, _)| name);
                 match name {
                     Some(name) if self.is_code(name) => Some(code),
-                    Some(name) if is_one_of(&LONG_LOADS, name) || name == "file" => Some(&PROGRAM),
+                    Some(name) if is_one_of(LONG_LOADS, name) || name == "file" => Some(&PROGRAM),
                     Some(_) => None,
                     None => self.is_certain.then_some(code),
                 }
@@ -210,9 +293,19 @@ impl Running {
         }
     }
 
+    /// Whether an option behind a single dash has a command: `-exec` of `go`.
+    fn is_word_option(&self, text: &str) -> bool {
+        let name = text.split('=').next().unwrap_or(text);
+        name.starts_with('-') && !name.starts_with("--") && self.rule.long.contains(&name)
+    }
+
+    fn is_python(&self) -> bool {
+        self.rule.names.contains(&"python")
+    }
+
     /// Whether a long option has a command.
     fn is_code(&self, name: &str) -> bool {
-        is_one_of(&LONG_CODE, name) || is_one_of(self.rule.long, name)
+        is_one_of(LONG_CODE, name) || is_one_of(self.rule.long, name)
     }
 
     fn is_attached(&self, letters: &str) -> bool {

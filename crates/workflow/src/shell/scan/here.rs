@@ -48,13 +48,17 @@ impl Scanner<'_> {
         self.end_word();
         let [this, next] = [self.byte(0), self.byte(1)];
         match next {
-            Some(b'(') => return self.enter(Level::Substitution, 2),
+            Some(b'(') => {
+                self.command.redirection.has_process |=
+                    this == Some(b'>') && self.levels.is_empty();
+                return self.enter(Level::Substitution, 2);
+            }
             Some(b'\\') if self.byte(2) == Some(b'\n') => return self.give_up(),
             Some(b'<') if this == Some(b'<') => return self.here(),
             Some(b'<' | b'>' | b'&' | b'|') => self.at += 2,
             _ => self.at += 1,
         }
-        if self.levels.is_empty() && !self.command.is_condition {
+        if self.levels.is_empty() && self.command.condition.is_none() {
             self.command.redirection.expects_file = true;
             self.command.redirection.is_descriptor = next == Some(b'&');
             self.command.redirection.is_input = this == Some(b'<');

@@ -1,6 +1,7 @@
 //! The rendered commands are run by the shells of this machine.
 
 mod arguments;
+mod attacks;
 mod quoting;
 mod random;
 mod refused_by_program;

@@ -101,6 +101,7 @@ fn braces_that_are_not_templates_stay() {
         "awk '{print $1}' file",
         "echo '\\{x}' 'a\\\\{x}' # \\{x}",
         "cat <<'EOF'\n\\{x}\nEOF",
+        "echo $(curl -w '%{''x}' a) \"$(git rev-parse @\\{x})\"",
         "echo $$ ${x} $${x} '${x}' `echo ${x}` # ${x}",
         "sh -c 'echo ${x}'; cat <<EOF\n${x}\nEOF",
     ] {

@@ -41,6 +41,11 @@ fn a_huge_command_is_scanned_in_one_go() {
         "((",
         "a={x}",
         "{x} ",
+        "ssh a ",
+        "sh -c 'sh -c ",
+        "trap ",
+        "f(){ ",
+        "[[ {x} -eq ",
     ] {
         let text = piece.repeat(200_000 / piece.len());
         let start = std::time::Instant::now();
