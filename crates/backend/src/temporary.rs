@@ -22,8 +22,10 @@ impl PrivateFolder {
     /// left.
     pub(crate) fn create(prefix: &str) -> io::Result<Self> {
         remove_leftovers(&std::env::temp_dir(), prefix);
+        // The process id is there for people who look at the folder.
+        let name = format!("{prefix}{}-", std::process::id());
         loop {
-            let folder = tempfile::Builder::new().prefix(prefix).tempdir()?;
+            let folder = tempfile::Builder::new().prefix(&name).tempdir()?;
             let lock = File::open(folder.path())?;
             lock.lock()?;
             // Another process can have taken the folder for a leftover before it was locked.
