@@ -346,7 +346,7 @@ fn lines_of_keys(text: &str) -> BTreeMap<&str, usize> {
 /// What stands before the path of a file whose text is meant.
 const MARK: &str = "{file:";
 
-/// What stands before the name of a variable. OpenCode 1.18.33 fills in variables first, so one that is
+/// Prefix of a reference to a variable. OpenCode 1.18.33 fills in variables first, so one that is
 /// not set can hide the other mark: `{fi{env:NONE}le:/etc/passwd}`.
 const VARIABLE: &str = "{env:";
 

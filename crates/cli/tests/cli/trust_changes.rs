@@ -18,7 +18,7 @@ fn question(command: &Command, answer: &'static str) -> String {
     question.replace("\r\n", "\n")
 }
 
-/// The refusal of a turn where nobody can be asked.
+/// Runs a turn without a terminal and returns the refusal.
 fn refused(env: &TestEnv) -> String {
     let Ran { code, stderr, .. } = ran(turn(env, &[]));
     assert_eq!(code, Some(2), "{stderr}");

@@ -55,7 +55,7 @@ impl Scanner<'_> {
             }
         }
         if command.has_reader() {
-            // What the command prints may reach the substitution: `echo {x} > >(sh)`.
+            // The output of the command may reach the substitution: `echo {x} > >(sh)`.
             self.refuse(first..end, &INPUT);
         }
         if is_shared && command.redirection.has_process && (reads_code || may_read) {

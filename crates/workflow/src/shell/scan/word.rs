@@ -1,4 +1,4 @@
-//! One word of a command.
+//! Parser state for a single word of a command.
 
 /// Stands in a word for text that is known only when the command runs.
 pub(in crate::shell) const UNKNOWN: u8 = 0;
