@@ -62,9 +62,16 @@ impl Talker {
     pub(super) fn new(
         request: OpenRequest,
         presence: Arc<Presence>,
-        news: mpsc::UnboundedSender<News>,
-    ) -> Self {
-        Self { request, news, presence }
+    ) -> (Arc<Self>, mpsc::UnboundedReceiver<News>) {
+        let (news, receiver) = mpsc::unbounded_channel();
+        (Arc::new(Self { request, news, presence }), receiver)
+    }
+
+    /// Returns the same talker with a channel of its own, for another program. A program that ends
+    /// may still hold the old talker: its late `News::Gone` would make the conversation leave the new
+    /// program.
+    pub(super) fn renewed(&self) -> (Arc<Self>, mpsc::UnboundedReceiver<News>) {
+        Self::new(self.request.clone(), Arc::clone(&self.presence))
     }
 
     /// One that has left need not know.

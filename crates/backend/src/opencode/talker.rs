@@ -80,9 +80,16 @@ impl Talker {
         request: OpenRequest,
         mcp: Vec<String>,
         presence: Arc<Presence>,
-        news: mpsc::UnboundedSender<News>,
-    ) -> Self {
-        Self { request, mcp, news, presence }
+    ) -> (Arc<Self>, mpsc::UnboundedReceiver<News>) {
+        let (news, receiver) = mpsc::unbounded_channel();
+        (Arc::new(Self { request, mcp, news, presence }), receiver)
+    }
+
+    /// Returns the same talker with a channel of its own, for another server. A server that ends may
+    /// still hold the old talker: its late `News::Gone` would make the conversation leave the new
+    /// server and abort the prompt it has just sent there.
+    pub(super) fn renewed(&self) -> (Arc<Self>, mpsc::UnboundedReceiver<News>) {
+        Self::new(self.request.clone(), self.mcp.clone(), Arc::clone(&self.presence))
     }
 
     /// Why a tool must not be used, if it must not. A helper may use what both it and the agent
@@ -182,8 +189,20 @@ fn renamed(rule: &ToolRule) -> ToolRule {
 mod tests {
     use serde_json::json;
 
-    use super::{is_of_server, permissions};
-    use crate::{ToolRule, ToolRules};
+    use super::{News, Talker, is_of_server, permissions};
+    use crate::serving::Presence;
+    use crate::{OpenRequest, ToolRule, ToolRules};
+
+    #[test]
+    fn late_news_of_a_server_that_was_left_is_not_heard() {
+        let request = OpenRequest::new("worker", "/".into(), String::new());
+        let (former, _) = Talker::new(request, vec![], Presence::new("").into());
+        let (current, mut heard) = former.renewed();
+        let _ = former.news.send(News::Resync);
+        assert!(heard.try_recv().is_err());
+        let _ = current.news.send(News::Resync);
+        assert!(heard.try_recv().is_ok());
+    }
 
     #[test]
     fn patterns_for_servers_withhold_their_tools_and_no_others() {

@@ -95,9 +95,8 @@ impl Talk {
         }
         let model = request.model.clone();
         let is_kept = request.resume.is_some();
-        let (sender, news) = mpsc::unbounded_channel();
         let presence = Arc::new(Presence::new(&request.marker));
-        let talker = Arc::new(Talker::new(request, Arc::clone(&presence), sender));
+        let (talker, news) = Talker::new(request, Arc::clone(&presence));
         let (wishes, orders) = mpsc::channel(8);
         let mut talk = Self {
             shared,
@@ -135,11 +134,10 @@ impl Talk {
         if self.server.as_ref().is_some_and(|server| server.gone().is_none()) {
             return Ok(());
         }
-        self.server = None;
+        self.leave_server();
         let server = self.shared.server(&self.talker.request.marker).await?;
         // Its events may come before the answer does.
         server.enter(&self.session, &self.talker).await?;
-        while self.news.try_recv().is_ok() {}
         let known = self.make_known(&server).await;
         if known.is_err() {
             server.leave(&self.session);

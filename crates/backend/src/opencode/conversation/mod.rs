@@ -85,9 +85,8 @@ impl Talk {
             None => made(&server, &request).await?,
         };
         let mcp = servers(&server, &request).await;
-        let (sender, news) = mpsc::unbounded_channel();
         let presence = Arc::new(Presence::new(&request.marker));
-        let talker = Arc::new(Talker::new(request, mcp, Arc::clone(&presence), sender));
+        let (talker, news) = Talker::new(request, mcp, Arc::clone(&presence));
         server.enter(&session, &talker).await?;
         let (wishes, orders) = mpsc::channel(8);
         let mut decoder = Decoder::new(&session);
