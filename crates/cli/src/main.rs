@@ -36,6 +36,8 @@ fn main() -> ExitCode {
     if let Some(code) = atomic_backend::guard::run_if_asked() {
         return code;
     }
+    // Where the system cannot do it, the guards still end what they guard unless they are killed.
+    let _ = atomic_backend::guard::adopt_orphans();
     let cli = Cli::parse();
     let Some(command) = cli.command else { return end(commands::turn::turn(&cli.turn)) };
     let outcome = match command {
@@ -66,8 +68,23 @@ fn main() -> ExitCode {
     end(outcome)
 }
 
+/// Ends the program at once. The guards end what they guard; what killed guards have left is ended
+/// here.
+pub(crate) fn exit(code: i32) -> ! {
+    end_orphans();
+    std::process::exit(code)
+}
+
+/// Ends the processes that killed guards have left, and names those that cannot be ended.
+fn end_orphans() {
+    if let Err(error) = atomic_backend::guard::end_orphans() {
+        paint::warn(&error.to_string());
+    }
+}
+
 /// The exit code, also for output that could not be written.
 fn end(outcome: Result<ExitCode, Failure>) -> ExitCode {
+    end_orphans();
     let code = outcome.unwrap_or_else(|failure| failure.report());
     match paint::lost() {
         None => code,

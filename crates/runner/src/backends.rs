@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use atomic_backend::Backend;
+use atomic_backend::{Backend, guard};
 use atomic_event::BackendId;
 use atomic_graph::Graph;
 use atomic_workflow::launchers;
@@ -65,13 +65,16 @@ impl Stage {
         }
     }
 
-    /// Ends every program that rests, of whichever backend.
+    /// Ends every program that rests, of whichever backend, and what killed guards have left: nobody
+    /// may have waited for such a guard.
     pub(crate) async fn end_resting(&self) {
         self.backend.end_resting().await;
         let others: Vec<_> = self.others.made().values().cloned().collect();
         for other in others {
             other.end_resting().await;
         }
+        // The program names what cannot be ended when it ends.
+        let _ = tokio::task::spawn_blocking(guard::end_orphans).await;
     }
 }
 

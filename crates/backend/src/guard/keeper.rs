@@ -3,7 +3,6 @@
 //! It stays single-threaded and away from any runtime: there is one of these for every process we
 //! start.
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -16,8 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process_group, set_child_subreaper, setsid,
-    wait,
+    Pid, Signal, WaitOptions, WaitStatus, getpid, set_child_subreaper, setsid, wait,
 };
 use rustix::stdio::{dup2_stderr, dup2_stdout, stdin};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -137,7 +135,8 @@ impl Keeper {
             }
         }
         while begun.elapsed() < GIVE_UP {
-            kill_all()?;
+            // What forked meanwhile is met in the next round: the killed parent's children become ours.
+            processes::kill(&processes::below(getpid())?);
             is_ready(&self.child_changed, ROUND)?;
             if !self.reap()? {
                 return Ok(());
@@ -162,25 +161,6 @@ impl Keeper {
             }
         }
     }
-}
-
-/// One round of SIGKILL over everything below us. Those that forked meanwhile are met in the next
-/// round, as the killed parent's children become ours.
-fn kill_all() -> io::Result<()> {
-    let us = getpid();
-    let mut groups = BTreeSet::new();
-    for process in processes::below(us)? {
-        let _ = process.signal(Signal::KILL);
-        groups.insert(process.group);
-    }
-    // A chain of processes that each fork and exit can outrun the look at each of them, but not a
-    // signal to their group. Groups live inside sessions, and every session below us was begun
-    // below us: no stranger is in them. Our own group is left out for our sake.
-    groups.remove(&us.as_raw_pid());
-    for group in groups.into_iter().filter_map(Pid::from_raw) {
-        let _ = kill_process_group(group, Signal::KILL);
-    }
-    Ok(())
 }
 
 /// Without this the reader would never see the end of the child's output.

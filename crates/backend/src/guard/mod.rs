@@ -5,6 +5,9 @@
 //! environments included), ends all of it when the child has ended or when we ask, and only then
 //! ends itself. A process is ended by SIGTERM first and by SIGKILL 300 ms later.
 //!
+//! A guard can be killed alone. A program that has called [`adopt_orphans`] then adopts what the
+//! guard leaves, and ends it.
+//!
 //! Two things are out of its reach: a process that belongs to another user (`sudo`), and what a
 //! service started for the child (`docker run`, `systemd-run`).
 //!
@@ -12,6 +15,7 @@
 
 mod capture;
 mod keeper;
+mod orphans;
 mod processes;
 mod survivors;
 mod tail;
@@ -31,6 +35,7 @@ use tokio::time;
 
 pub use capture::{Captured, Kept};
 pub use keeper::run_if_asked;
+pub use orphans::{adopt_orphans, end_orphans};
 pub(crate) use survivors::end_marked;
 pub use survivors::end_survivors;
 
@@ -80,7 +85,7 @@ pub struct Guarded {
     /// Its error output.
     pub stderr: Option<ChildStderr>,
     guard: Child,
-    /// The guard ends everything once this is closed, by us or by our death.
+    /// The guard ends everything once our direction is closed, by us or by our death.
     control: UnixStream,
     status: Option<ExitStatus>,
     program: String,
@@ -186,7 +191,8 @@ impl Guard {
         if !job.cwd.as_os_str().is_empty() {
             command.current_dir(&job.cwd);
         }
-        let mut guard = command.spawn().map_err(|error| self.not_started(job, &error))?;
+        let mut guard = orphans::start_guard(&control, || command.spawn())
+            .map_err(|error| self.not_started(job, &error))?;
         Ok(Guarded {
             stdin,
             stdout: guard.stdout.take(),
@@ -250,18 +256,18 @@ impl Guarded {
     /// # Errors
     ///
     /// When the guard itself was killed from outside or could not do its work. What carries the
-    /// job's marker has then been ended.
+    /// job's marker has then been ended, and in a program that adopts orphans everything else, too.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         drop(self.stdin.take());
         let guard_status = self.guard.wait().await?;
         if self.status.is_none() {
-            self.status = wire::receive_report(&self.control);
+            self.status = wire::report(&self.control).ok().flatten();
         }
         if let Some(status) = self.status {
             return Ok(status);
         }
         let marker = self.marker.clone();
-        tokio::task::spawn_blocking(move || end_marked(&marker))
+        tokio::task::spawn_blocking(move || end_orphans().and(end_marked(&marker)))
             .await
             .map_err(io::Error::other)??;
         let program = &self.program;
@@ -277,6 +283,13 @@ impl Guarded {
         // done its work from one that was killed.
         let _ = self.control.shutdown(Shutdown::Write);
         let _ = time::timeout(END_LIMIT, self.wait()).await;
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // The watch of the guard has the socket, too, so dropping ours does not close it.
+        let _ = self.control.shutdown(Shutdown::Write);
     }
 }
 

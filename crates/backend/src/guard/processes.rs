@@ -5,7 +5,9 @@ use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpgrp, kill_process_group, pidfd_open, pidfd_send_signal,
+};
 
 /// A process at the moment it was looked at.
 #[derive(Clone, Copy, Debug)]
@@ -13,8 +15,9 @@ pub(super) struct Process {
     pub(super) pid: i32,
     pub(super) parent: i32,
     pub(super) group: i32,
+    pub(super) session: i32,
     /// In clock ticks since boot: tells a process from a later one with the same number.
-    started: u64,
+    pub(super) started: u64,
 }
 
 impl Process {
@@ -74,8 +77,27 @@ pub(super) fn descendants(processes: &[Process], roots: &BTreeSet<i32>) -> Vec<P
     found
 }
 
+/// Sends SIGKILL to processes and to their groups. Processes that were forked meanwhile are not hit.
+///
+/// A chain of processes that each fork and exit can outrun the look at each of them, but not a signal
+/// to their group. Groups live inside sessions, and a guard starts its child in a session of its own:
+/// every group below a guard has only processes from below it.
+pub(super) fn kill(processes: &[Process]) {
+    for process in processes {
+        // A failure shows as a process that is still there.
+        let _ = process.signal(Signal::KILL);
+    }
+    let groups: BTreeSet<i32> = processes.iter().map(|process| process.group).collect();
+    let own = getpgrp().as_raw_pid();
+    for group in
+        groups.into_iter().filter(|group| *group > 1 && *group != own).filter_map(Pid::from_raw)
+    {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
 /// `None` when there is no such process any more.
-fn look_at(pid: i32) -> Option<Process> {
+pub(super) fn look_at(pid: i32) -> Option<Process> {
     let line = fs::read(format!("/proc/{pid}/stat")).ok()?;
     parse(pid, &line)
 }
@@ -89,8 +111,9 @@ fn parse(pid: i32, line: &[u8]) -> Option<Process> {
         pid,
         parent: fields.next()?.parse().ok()?,
         group: fields.next()?.parse().ok()?,
-        // Field 22 of the line; `fields` goes on with the sixth.
-        started: fields.nth(16)?.parse().ok()?,
+        session: fields.next()?.parse().ok()?,
+        // Field 22 of the line; `fields` goes on with the seventh.
+        started: fields.nth(15)?.parse().ok()?,
     })
 }
 
@@ -102,12 +125,13 @@ mod tests {
     fn a_name_with_brackets_and_spaces_does_not_shift_the_fields() {
         let line = b"7 (a) R 9 (\xff) S 3 4 5 0 -1 1 2 3 4 5 6 7 8 9 20 0 1 0 4711 12 13";
         let process = parse(7, line).unwrap();
-        assert_eq!((process.parent, process.group, process.started), (3, 4, 4711));
+        assert_eq!((process.parent, process.group, process.session), (3, 4, 5));
+        assert_eq!(process.started, 4711);
     }
 
     #[test]
     fn descendants_are_found_below_every_root_and_loops_end() {
-        let process = |(pid, parent)| Process { pid, parent, group: 0, started: 0 };
+        let process = |(pid, parent)| Process { pid, parent, group: 0, session: 0, started: 0 };
         let all = [(2, 1), (3, 2), (4, 3), (5, 1), (6, 7), (7, 6)].map(process);
         let below = |roots: &[i32]| {
             let found = descendants(&all, &roots.iter().copied().collect());

@@ -147,7 +147,7 @@ fn living(process: &Process) -> Option<OwnedFd> {
 }
 
 /// Waits for it until `deadline`.
-fn has_ended(handle: &OwnedFd, deadline: Instant) -> bool {
+pub(super) fn has_ended(handle: &OwnedFd, deadline: Instant) -> bool {
     let rest = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).ok();
     let mut watched = [PollFd::new(handle, PollFlags::IN)];
     rustix::io::retry_on_intr(|| poll(&mut watched, rest.as_ref())).is_ok_and(|ready| ready > 0)

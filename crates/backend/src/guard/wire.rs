@@ -5,17 +5,18 @@
 //! can carry the child's input: so the guard has its end as its own standard input, and no
 //! descriptor of ours ever has to be made inheritable.
 
-use std::io::{self, IoSlice, IoSliceMut, Read as _};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 
 use rustix::cmsg_space;
+use rustix::io::retry_on_intr;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, send, sendmsg,
+    SendAncillaryMessage, SendFlags, recv, recvmsg, send, sendmsg,
 };
 
 /// Told to start, with the child's input if it has one.
@@ -66,9 +67,14 @@ pub(super) fn send_report(control: BorrowedFd<'_>, wait_status: i32) {
     let _ = send(control, &wait_status.to_ne_bytes(), SendFlags::NOSIGNAL);
 }
 
-/// Our side, once the guard is gone: `None` when it left no report.
-pub(super) fn receive_report(mut control: &UnixStream) -> Option<ExitStatus> {
+/// Our side: `None` when the guard is gone and has left no report, [`WouldBlock`] while it is at work.
+/// The report stays in the socket: both the owner of the guard and its watch look for it.
+///
+/// [`WouldBlock`]: io::ErrorKind::WouldBlock
+pub(super) fn report(control: impl AsFd) -> io::Result<Option<ExitStatus>> {
     let mut raw = [0; size_of::<i32>()];
-    control.read_exact(&mut raw).ok()?;
-    Some(ExitStatus::from_raw(i32::from_ne_bytes(raw)))
+    let looking = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    let (_, received) = retry_on_intr(|| recv(&control, &mut raw, looking))?;
+    let status = ExitStatus::from_raw(i32::from_ne_bytes(raw));
+    Ok((received == raw.len()).then_some(status))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::StopReason;
 use atomic_acp::{Narrator, Spent, Voice};
-use atomic_backend::{Backend, BackendError, Conversation, OpenRequest, Place, Turn};
+use atomic_backend::{Backend, BackendError, Conversation, OpenRequest, Place, Turn, guard};
 use atomic_event::{
     Answer, BackendId, ConversationId, Question, QuestionId, StepError, StepId, Stop, TurnEvent,
 };
@@ -321,6 +321,8 @@ impl Chat {
         if let Some(program) = self.program.take() {
             program.backend.end_resting().await;
         }
+        // The program names what cannot be ended when it ends.
+        let _ = tokio::task::spawn_blocking(guard::end_orphans).await;
     }
 }
 

@@ -163,14 +163,14 @@ fn listen_for_signals(intents: &mpsc::Sender<Intent>) -> std::io::Result<()> {
             let mut pausing = false;
             while signals.recv().await.is_some() {
                 if pausing && kind == SignalKind::interrupt() {
-                    std::process::exit(130);
+                    crate::exit(130);
                 }
                 pausing = true;
                 let pause = Intent::Pause { reason: reason.to_owned() };
                 let sent = intents.send_timeout(pause, Duration::from_millis(100)).await;
                 if matches!(sent, Err(SendTimeoutError::Closed(_))) {
                     // The run is over and saved; only its output is still being read.
-                    std::process::exit(128 + kind.as_raw_value());
+                    crate::exit(128 + kind.as_raw_value());
                 }
             }
         });

@@ -114,7 +114,7 @@ impl Signals {
                     // Whoever asks twice does not want to wait; the guards end the rest.
                     let is_second = stop.send_replace(u8::try_from(number).ok()).is_some();
                     if is_second || !has_folder.load(Ordering::SeqCst) {
-                        std::process::exit(128 + number);
+                        crate::exit(128 + number);
                     }
                 }
             });

@@ -40,6 +40,7 @@ mod files;
 mod fork;
 mod gates;
 mod golden;
+mod guards;
 mod hostile;
 mod migrate;
 mod migrate_kept;

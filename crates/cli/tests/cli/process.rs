@@ -105,6 +105,38 @@ impl Nonce {
         format!("{} sleep {}", self.scatter(), self.0)
     }
 
+    /// Starts three processes that only their parents tell from others: without an environment and in
+    /// sessions of their own, forked twice, or deaf to SIGTERM. A fourth is waited for.
+    pub(crate) fn hide_and_hang(&self) -> String {
+        let (bare, sleep) = ("env -i \"PATH=$PATH\"", format!("sleep {}", self.0));
+        format!(
+            "{bare} setsid {sleep} & {bare} setsid sh -c '({sleep} &)' & \
+             {bare} sh -c 'trap \"\" TERM; {sleep}; :' & exec {bare} {sleep}"
+        )
+    }
+
+    /// Starts so many processes without an environment, each forked twice, and hangs.
+    pub(crate) fn hide_many_and_hang(&self, count: usize) -> String {
+        let bare = format!("env -i \"$(command -v sleep)\" {}", self.0);
+        format!(
+            "i=0; while [ $i -lt {count} ]; do i=$((i+1)); ({bare} </dev/null >&0 2>&0 &); done; \
+             exec sleep {}",
+            self.0
+        )
+    }
+
+    /// Starts two processes that belong to nobody's step, one in a session of its own.
+    pub(crate) fn stay(&self) -> String {
+        format!("for as in setsid env; do $as sleep {} >/dev/null 2>&1 & done", self.0)
+    }
+
+    /// Kills the processes, and says how many were there.
+    pub(crate) fn end(&self) -> usize {
+        let ids = ids_with(&self.0);
+        ids.iter().for_each(|id| signal(*id, "KILL"));
+        ids.len()
+    }
+
     /// The same, but it ends once all three are there.
     pub(crate) fn scatter_and_leave(&self) -> String {
         format!("{} while [ $({}) -lt 3 ]; do sleep 0.02; done", self.scatter(), self.count())
@@ -130,6 +162,16 @@ impl Nonce {
         soon_none(|| self.processes());
     }
 
+    /// Sends a signal to the guard of the processes, and to no other process.
+    pub(crate) fn signal_guard(&self, name: &str) {
+        signal_guard(&self.0, name);
+    }
+
+    /// No process is there now.
+    pub(crate) fn is_gone_now(&self) {
+        assert_eq!(self.processes(), [""; 0]);
+    }
+
     fn sleepers(&self) -> usize {
         self.processes().iter().filter(|arguments| arguments.starts_with("sleep\0")).count()
     }
@@ -140,10 +182,41 @@ impl Nonce {
     }
 }
 
+/// A test that fails must not leave its processes.
+impl Drop for Nonce {
+    fn drop(&mut self) {
+        for id in ids_with(&self.0) {
+            let _ = Command::new("kill").args(["-9", &id.to_string()]).status();
+        }
+    }
+}
+
 /// Every process with this at the beginning of a variable of its environment is gone within two
 /// seconds.
 pub(crate) fn nothing_has(variable: &str) {
     soon_none(|| processes("environ", "cmdline", variable));
+}
+
+/// Sends a signal to the only guard that has this among its arguments.
+pub(crate) fn signal_guard(argument: &str, name: &str) {
+    let mut guards = ids_with(argument);
+    guards.retain(|id| {
+        let line = fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        line.split('\0').nth(1) == Some("__guard")
+    });
+    assert_eq!(guards.len(), 1, "guards with {argument}: {guards:?}");
+    signal(guards[0], name);
+}
+
+/// The ids of the processes that have this in their arguments.
+fn ids_with(argument: &str) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let has = |id: &u32| {
+        let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(argument)
+    };
+    ids.filter(has).collect()
 }
 
 fn soon_none(found: impl Fn() -> Vec<String>) {
