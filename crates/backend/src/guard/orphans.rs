@@ -230,7 +230,7 @@ fn still_there(left: &[Process]) -> io::Error {
     let pids: Vec<String> = left.iter().map(|process| process.pid.to_string()).collect();
     io::Error::new(
         io::ErrorKind::TimedOut,
-        format!("cannot end processes that agents or commands have left: {}", pids.join(" ")),
+        format!("cannot end what agents or commands have left: process {}", pids.join(", ")),
     )
 }
 

@@ -124,8 +124,8 @@ fn a_guard_that_is_killed_while_a_run_pauses_or_exits_leaves_nothing() {
 fn a_resumed_run_whose_guard_is_killed_leaves_nothing() {
     let (env, nonce) = (TestEnv::new(), Nonce::new());
     let scene = Scene::of(&[("#1", &[])])
-        .turn(worker("Task #1:").without(CUT_OFF).does([run("touch begun; sleep 1000")]))
-        .turn(worker("Task #1").without(TRIED).does([run(&nonce.hide_and_hang())]))
+        .turn(worker("Task #1").and(CUT_OFF).does([run(&nonce.hide_and_hang())]))
+        .turn(worker("Task #1:").without(TRIED).does([run("touch begun; sleep 1000")]))
         .rest();
     let mut running = Running::start(env.ralph_command(&scene.toml(), &[]));
     eventually("the worker is at work", SOON, || env.work().join("begun").exists());
@@ -134,7 +134,8 @@ fn a_resumed_run_whose_guard_is_killed_leaves_nothing() {
     let running = Running::start(env.atomic(["resume", "last"]));
     kill_guard(&nonce);
     nonce.is_gone();
-    let _ = running.end();
+    let ran = running.end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
     nonce.is_gone_now();
 }
 

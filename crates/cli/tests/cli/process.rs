@@ -117,11 +117,10 @@ impl Nonce {
 
     /// Starts so many processes without an environment, each forked twice, and hangs.
     pub(crate) fn hide_many_and_hang(&self, count: usize) -> String {
-        let bare = format!("env -i \"$(command -v sleep)\" {}", self.0);
+        let sleep = format!("sleep {}", self.0);
         format!(
-            "i=0; while [ $i -lt {count} ]; do i=$((i+1)); ({bare} </dev/null >&0 2>&0 &); done; \
-             exec sleep {}",
-            self.0
+            "i=0; while [ $i -lt {count} ]; do i=$((i+1)); (env -i \"PATH=$PATH\" {sleep} &); done; \
+             exec {sleep}"
         )
     }
 
