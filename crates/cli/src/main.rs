@@ -78,7 +78,7 @@ pub(crate) fn exit(code: i32) -> ! {
 /// Ends the processes that killed guards have left, and names those that cannot be ended.
 fn end_orphans() {
     if let Err(error) = atomic_backend::guard::end_orphans() {
-        paint::warn(&error.to_string());
+        paint::warn(&format!("{error}\n  hint: end it as the user it runs as, with `kill`"));
     }
 }
 

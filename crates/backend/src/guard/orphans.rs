@@ -32,9 +32,11 @@ use super::processes::{self, Process};
 use super::survivors::has_ended;
 use super::wire;
 
-/// Ending orphans never takes longer. With the time it takes to notice the end of a guard, this is
-/// less than two seconds.
+/// After this time without the end of an orphan, those that are left cannot be ended. With the time
+/// it takes to notice the end of a guard, this is less than two seconds.
 const GIVE_UP: Duration = Duration::from_millis(1800);
+/// Ending orphans never takes longer, also when they fork on and on or the machine is very busy.
+const LONGEST: Duration = Duration::from_secs(10);
 /// Between two rounds of SIGKILL, when no orphan ends earlier.
 const ROUND: Duration = Duration::from_millis(10);
 
@@ -102,7 +104,7 @@ pub fn adopt_orphans() -> io::Result<()> {
 /// Ends every process that was adopted from a guard, and returns once they are gone. Does nothing in
 /// a program that has not called [`adopt_orphans`] or has not started a guard.
 ///
-/// Blocks for up to two seconds. Processes get SIGKILL at once: whoever killed the guard has given
+/// Blocks for two seconds when something cannot be ended. Processes get SIGKILL at once: whoever killed the guard has given
 /// them no time either.
 ///
 /// # Errors
@@ -162,7 +164,8 @@ impl OrphanReaper {
             return Ok(());
         }
         let _ending = locked(&self.ending);
-        let deadline = Instant::now() + GIVE_UP;
+        let begun = Instant::now();
+        let mut last_end = begun;
         loop {
             // The process next to us in the line above every process that is left is our child, and
             // stays our child until it is reaped here. So when none is found, nothing is left.
@@ -170,7 +173,11 @@ impl OrphanReaper {
             if orphans.is_empty() {
                 return Ok(());
             }
+            let found = orphans.len();
             let left: Vec<Process> = orphans.into_iter().filter(|it| !is_reaped(it)).collect();
+            if left.len() < found {
+                last_end = Instant::now();
+            }
             let mut denied = 0;
             for orphan in &left {
                 let killed = Pid::from_raw(orphan.pid).map(|pid| kill_process(pid, Signal::KILL));
@@ -179,7 +186,7 @@ impl OrphanReaper {
             processes::kill(&left);
             processes::kill(&below);
             let is_hopeless = denied > 0 && denied == left.len();
-            if is_hopeless || Instant::now() > deadline {
+            if is_hopeless || last_end.elapsed() > GIVE_UP || begun.elapsed() > LONGEST {
                 return Err(still_there(&left));
             }
             if let Some(orphan) = left.first() {

@@ -171,6 +171,11 @@ impl Nonce {
         assert_eq!(self.processes(), [""; 0]);
     }
 
+    /// Whether no process is there now.
+    pub(crate) fn has_none(&self) -> bool {
+        self.processes().is_empty()
+    }
+
     fn sleepers(&self) -> usize {
         self.processes().iter().filter(|arguments| arguments.starts_with("sleep\0")).count()
     }
