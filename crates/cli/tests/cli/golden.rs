@@ -26,13 +26,16 @@ fn sealed(line: &str, root: &str) -> String {
 /// Lays a golden session out as if it had been run here.
 fn lay_out(env: &TestEnv, release: &Path, name: &str) -> String {
     let root = env.work().parent().unwrap().display().to_string();
-    fs::copy(release.join("script.toml"), env.outside("script.toml")).unwrap();
     let golden = release.join(name);
+    let own = golden.join("script.toml");
+    let script = if own.exists() { own } else { release.join("script.toml") };
+    fs::copy(script, env.outside("script.toml")).unwrap();
     let journal = fs::read_to_string(golden.join("journal.jsonl")).unwrap();
     let lines: Vec<String> = journal.lines().map(|line| sealed(line, &root)).collect();
     let first: Value = serde_json::from_str(&lines[0]).unwrap();
     let id = first["session"].as_str().unwrap().to_owned();
-    let dir = env.work().join(".ralph/sessions").join(&id);
+    let folder = if first["workflow"] == "ralph" { ".ralph/sessions" } else { ".atomic/sessions" };
+    let dir = env.work().join(folder).join(&id);
     fs::create_dir_all(&dir).unwrap();
     fs::write(dir.join("journal.jsonl"), lines.join("\n") + "\n").unwrap();
     if golden.join("blobs").is_dir() {
@@ -48,7 +51,7 @@ fn lay_out(env: &TestEnv, release: &Path, name: &str) -> String {
             fs::copy(&path, env.work().join(path.file_name().unwrap())).unwrap();
         }
     }
-    let entry = json!({"session": id, "dir": dir, "workflow": "ralph",
+    let entry = json!({"session": id, "dir": dir, "workflow": first["workflow"],
         "created_at": first["at"], "prompt": first["prompt"]});
     fs::create_dir_all(env.outside("home/.atomic")).unwrap();
     fs::write(env.outside("home/.atomic/sessions-index.jsonl"), format!("{entry}\n")).unwrap();
@@ -119,6 +122,63 @@ fn a_session_paused_under_an_earlier_release_goes_on_with_what_it_was_told() {
         let ran = env.run(["answer", "last", "Blue", "--resume"]);
         assert_eq!(ran.code, Some(1), "{ran:?}");
         assert_eq!(env.tasks(), ["#1 failed", "#2 completed"]);
+    }
+}
+
+/// What has been chosen stays chosen, although decisions wait for the steps beside them since; the
+/// next decision of the same session does.
+#[test]
+fn a_decision_made_beside_a_slow_step_under_an_earlier_release_stays_made() {
+    for release in releases() {
+        let env = TestEnv::new();
+        lay_out(&env, &release, "beside");
+        fs::write(env.work().join("go.txt"), "").unwrap();
+        let ran = env.run(["resume", "last"]);
+        assert_eq!(ran.code, Some(0), "{}: {ran:?}", release.display());
+        let steps = text(&env, "steps.log");
+        let mut steps: Vec<&str> = steps.lines().collect();
+        steps.sort_unstable();
+        assert_eq!(steps, ["early", "new-late", "seen"], "{}", release.display());
+    }
+}
+
+#[test]
+fn a_ralph_run_cut_off_in_mid_fan_under_an_earlier_release_is_continued() {
+    for release in releases() {
+        let env = TestEnv::new();
+        lay_out(&env, &release, "fan");
+        let finished = |env: &TestEnv| {
+            let facts = env.facts().into_iter().filter(|fact| fact["type"] == "step_finished");
+            facts.map(|fact| fact["step"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        let before = finished(&env);
+        fs::write(env.outside("go"), "").unwrap();
+        let ran = env.run(["resume", "last"]);
+        assert_eq!(ran.code, Some(0), "{}: {ran:?}", release.display());
+        let expected = ["#1", "#2", "#2-bug-1", "#3", "#4"].map(|id| format!("{id} completed"));
+        let mut tasks = env.tasks();
+        tasks.sort();
+        assert_eq!(tasks, expected);
+        let written = ["one", "two", "mended", "three", "four"];
+        written.map(|name| assert_eq!(text(&env, &format!("{name}.txt")), format!("{name}\n")));
+        let after = finished(&env);
+        let all: BTreeSet<&String> = after.iter().collect();
+        assert_eq!((&after[..before.len()], all.len()), (&before[..], after.len()));
+    }
+}
+
+/// The items of a fan that was begun by an earlier release change the state in the order in which
+/// they finish, as they did there.
+#[test]
+fn a_fan_cut_off_under_an_earlier_release_keeps_the_order_of_its_changes() {
+    for release in releases() {
+        let env = TestEnv::new();
+        lay_out(&env, &release, "votes");
+        fs::write(env.work().join("go.txt"), "").unwrap();
+        let ran = env.run(["resume", "last", "--trust"]);
+        assert_eq!(ran.code, Some(0), "{}: {ran:?}", release.display());
+        let said = text(&env, "said.log");
+        assert!(["b,a,c b,a,c", "b,c,a b,c,a"].contains(&said.as_str()), "{said}");
     }
 }
 

@@ -78,9 +78,10 @@ impl Machine {
                 self.queue.push_back(step);
             }
             Kind::Decision => {
-                let leaf = Leaf { phase: LeafPhase::Choosing, ..Leaf::first() };
+                let leaf = Leaf { phase: LeafPhase::Due, ..Leaf::first() };
                 self.frame_mut(place.0).active[place.1].state = VisitState::Leaf(leaf);
-                self.choose(place);
+                self.await_step(place);
+                self.end_superstep_if_due(place.0);
             }
             Kind::Subgraph { .. }
             | Kind::Loop { .. }
@@ -111,10 +112,18 @@ impl Machine {
         let frame = self.frame_mut(place.0);
         frame.active[place.1].state = state;
         frame.pending -= 1;
-        if frame.pending == 0 {
-            self.settled.push_back(place.0);
-        } else if failed && !frame.stopping && program.plan(frame.plan).fail_fast {
-            self.stop_frame(place.0);
+        let stops = failed && !frame.stopping && program.plan(frame.plan).fail_fast;
+        if frame.pending > 0 && stops {
+            return self.stop_frame(place.0);
+        }
+        self.end_superstep_if_due(place.0);
+    }
+
+    /// Ends the superstep of a frame when nothing is left in it but decisions, which see what all
+    /// others have changed.
+    fn end_superstep_if_due(&mut self, id: FrameId) {
+        if self.frame(id).only_decisions_left() && !self.settled.contains(&id) {
+            self.settled.push_back(id);
         }
     }
 
@@ -132,13 +141,23 @@ impl Machine {
     pub(super) fn route_superstep(&mut self, id: FrameId) {
         // Each is counted before it is asked, so that none is taken for the last too early.
         let frame = self.frame_mut(id);
-        let done = |visit: &&Visit| matches!(visit.state, VisitState::Done(_));
-        frame.pending = frame.active.iter().filter(done).count();
-        if frame.pending == 0 {
+        let mut places = vec![];
+        for (place, visit) in frame.active.iter_mut().enumerate() {
+            if let VisitState::Leaf(leaf) = &mut visit.state
+                && leaf.phase == LeafPhase::Due
+            {
+                leaf.phase = LeafPhase::Choosing;
+                places.push(place);
+            } else if visit.state.is_done() {
+                places.push(place);
+            }
+        }
+        frame.pending = places.len();
+        if places.is_empty() {
             // The run was revived when all of that was known already.
             return self.next_superstep(id);
         }
-        for place in 0..self.frame(id).active.len() {
+        for place in places {
             self.route_visit((id, place));
         }
     }
@@ -147,6 +166,9 @@ impl Machine {
         let (program, plan, node) = self.node_at(place);
         let plan = program.plan(plan);
         let visit = &mut self.frame_mut(place.0).active[place.1];
+        if let VisitState::Leaf(_) = &visit.state {
+            return self.choose(place);
+        }
         let VisitState::Done(result) = &mut visit.state else { return };
         if let Some(goto) = result.goto.take() {
             let targets = goto.nodes().iter().map(|target| plan.find(target));
@@ -184,6 +206,7 @@ impl Machine {
         let mut conditional = plan.leaving(node).filter(|(_, edge)| edge.when.is_some());
         let target = chosen.and_then(|n| conditional.nth(n as usize)).map(|(_, edge)| edge.to);
         let state = &self.frame(place.0).active[place.1].state;
+        let is_early = state.is_due();
         if matches!(state, VisitState::Region(_)) {
             return self.round_judged(place, chosen.is_some());
         }
@@ -197,10 +220,18 @@ impl Machine {
             let error = StepError::new(code::NO_ROUTE, message);
             return self.choice_failed(place, error);
         };
-        let target = plan.node(target).id.clone();
-        let output = Value::String(target.to_string());
-        let goto = Some(Goto::One(target));
-        self.settle(place, VisitState::Done(StepResult { output, goto, ..StepResult::default() }));
+        let to = plan.node(target).id.clone();
+        let output = Value::String(to.to_string());
+        if is_early {
+            // Chosen before decisions waited for the end of their superstep.
+            let goto = Some(Goto::One(to));
+            let result = StepResult { output, goto, ..StepResult::default() };
+            return self.settle(place, VisitState::Done(result));
+        }
+        // Seen from the next superstep on, so that all that is chosen in this one sees the same.
+        let inner = &mut self.frame_mut(place.0).active[place.1].inner;
+        inner.insert(plan.node(node).id.clone(), Arc::new(output));
+        self.routed(place, vec![target]);
     }
 
     /// A decision could not be made.
@@ -238,9 +269,11 @@ impl Machine {
         frame.active[place.1].state = VisitState::Routed(targets);
         frame.pending -= 1;
         if frame.pending > 0 {
-            return;
+            // A decision that is tried again waits for those beside it once more.
+            return self.end_superstep_if_due(place.0);
         }
-        if frame.stopping || frame.failure().is_some() {
+        let skipped = frame.active.iter().any(|visit| visit.state.is_done());
+        if frame.stopping || frame.failure().is_some() || skipped {
             return self.settled.push_back(place.0);
         }
         self.next_superstep(place.0);
@@ -250,7 +283,11 @@ impl Machine {
         let program = Arc::clone(&self.program);
         let frame = self.frame_mut(id);
         let mut next = BTreeSet::new();
-        for visit in &frame.active {
+        for visit in &mut frame.active {
+            if !visit.inner.is_empty() {
+                let inner = std::mem::take(&mut visit.inner);
+                Arc::make_mut(&mut frame.state).outputs.extend(inner);
+            }
             if let VisitState::Routed(nodes) = &visit.state {
                 next.extend(nodes.iter().copied());
             }
@@ -289,6 +326,7 @@ impl Machine {
     }
 
     pub(super) fn frame_failed(&mut self, id: FrameId, error: StepError) {
+        self.stop_decisions(id);
         let frame = self.frame_mut(id);
         frame.error = Some(error.clone());
         match frame.parent.clone() {

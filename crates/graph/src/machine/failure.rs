@@ -132,7 +132,7 @@ impl Machine {
     fn once_more(&mut self, place: Place, failed: Failed, delay_ms: u64) {
         self.frame_mut(place.0).active[place.1].failures += 1;
         match failed.was {
-            Was::Leaf(leaf) if leaf.phase != super::LeafPhase::Choosing => {
+            Was::Leaf(leaf) if !leaf.phase.is_decision() => {
                 self.frame_mut(place.0).active[place.1].state = VisitState::Leaf(leaf);
                 self.start_again(place, How::Retried, delay_ms);
             }

@@ -127,7 +127,12 @@ pub(super) enum LeafPhase {
     Cancelling,
     /// Lost, and the user says what to do.
     Asking,
-    /// A decision whose conditions are being evaluated.
+    /// A decision that waits for the end of its superstep. In journals from before decisions
+    /// waited, its choice comes here already; snapshots call it what it was called then.
+    #[serde(rename = "Choosing")]
+    Due,
+    /// A decision whose conditions are being evaluated, after the changes of the superstep.
+    #[serde(rename = "Deciding")]
     Choosing,
 }
 
@@ -135,6 +140,11 @@ impl LeafPhase {
     /// Whether the caller is carrying it out.
     pub(super) fn is_live(self) -> bool {
         matches!(self, Self::Running | Self::Cancelling)
+    }
+
+    /// Whether it is that of a decision.
+    pub(super) fn is_decision(self) -> bool {
+        matches!(self, Self::Due | Self::Choosing)
     }
 }
 
@@ -183,6 +193,11 @@ impl Frame {
         }
     }
 
+    /// Whether everything else has come to its end, and only decisions are left.
+    pub(super) fn only_decisions_left(&self) -> bool {
+        self.pending == self.active.iter().filter(|visit| visit.state.is_due()).count()
+    }
+
     /// The first failure of the superstep; one that only was stopped because of another is not it.
     pub(super) fn failure(&self) -> Option<&StepError> {
         let errors = || self.active.iter().filter_map(|visit| visit.state.failure());
@@ -228,11 +243,21 @@ impl VisitState {
         }
     }
 
-    /// Whether conditions are being evaluated for it.
+    /// Whether it is a decision that waits for the end of its superstep.
+    pub(super) fn is_due(&self) -> bool {
+        matches!(self, Self::Leaf(Leaf { phase: LeafPhase::Due, .. }))
+    }
+
+    /// Whether it returned and goes nowhere yet.
+    pub(super) fn is_done(&self) -> bool {
+        matches!(self, Self::Done(_))
+    }
+
+    /// Whether conditions are being evaluated for it, or will be.
     pub(super) fn is_choosing(&self) -> bool {
         match self {
             Self::Choosing => true,
-            Self::Leaf(leaf) => leaf.phase == LeafPhase::Choosing,
+            Self::Leaf(leaf) => leaf.phase.is_decision(),
             Self::Region(region) => matches!(region.wait, Some(Wait::Until)),
             Self::Asking(_)
             | Self::Judging(..)

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::frame::{Merging, VisitState};
 use super::region::Wait;
-use super::{Effect, FrameId, LeafPhase, Machine, Place};
+use super::{Effect, FrameId, Machine, Place};
 use crate::reduce::Reducer;
 use crate::{FunctionId, Key, Patch, StepError, code};
 
@@ -121,7 +121,7 @@ impl Machine {
             VisitState::Region(_) => self.region_evaluated(place, result),
             VisitState::Done(_) => self.change_combined(place, result),
             VisitState::Choosing => self.cannot_choose(place, failure(result)),
-            VisitState::Leaf(leaf) if leaf.phase == LeafPhase::Choosing => {
+            VisitState::Leaf(leaf) if leaf.phase.is_decision() => {
                 self.choice_failed(place, failure(result));
             }
             VisitState::Leaf(_)

@@ -44,7 +44,7 @@ pub use history::{Evaluation, Issued};
 pub use script::OpenScript;
 
 use crate::graph::INHERIT;
-use crate::machine::frame::{Frame, Leaf, LeafPhase, VisitState};
+use crate::machine::frame::{Frame, Leaf, VisitState};
 use crate::machine::limit::Used;
 use crate::{Kind, Node, Patch, Program, State, StepError, StepId, StepResult, code};
 

@@ -63,6 +63,21 @@ impl Machine {
         }
     }
 
+    /// Stops the decisions of a frame that has failed before their turn came.
+    pub(super) fn stop_decisions(&mut self, id: FrameId) {
+        for visit in 0..self.frame(id).active.len() {
+            let visit = &mut self.frame_mut(id).active[visit];
+            if let VisitState::Leaf(leaf) = &visit.state
+                && visit.state.is_due()
+            {
+                let failed = Failed { error: stopped(), was: Was::Leaf(leaf.clone()) };
+                let step = visit.step.clone();
+                visit.state = VisitState::Failed(Box::new(failed));
+                self.forget(&step);
+            }
+        }
+    }
+
     fn stop_visit(&mut self, place: Place) {
         let visit = &mut self.frame_mut(place.0).active[place.1];
         let step = visit.step.clone();

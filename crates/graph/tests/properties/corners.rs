@@ -328,11 +328,13 @@ fn stopped_choices_and_rests_are_not_waited_for() {
         .edge_when("d", "g", atomic_graph::Condition::Otherwise);
     graph.fail_fast = true;
     let table = vec![
-        (done("s#1"), "choose after d#1 of 1; start r#1/w#1; start f#1"),
+        (done("s#1"), "start r#1/w#1; start f#1"),
         (failed("r#1/w#1", 1), "rest r#1 for 5 ms"),
         (failed("f#1", 1), "fail: f#1 broke"),
-        (Input::Revived, "choose after d#1 of 1; start r#1!2/w#1; start f#1 again (Revived, 2)"),
-        (chosen("d#1", Some(0)), ""),
+        (Input::Revived, "start r#1!2/w#1; start f#1 again (Revived, 2)"),
+        (done("r#1!2/w#1"), ""),
+        (returned("f#1", 2, StepResult::default()), "choose after d#1 of 1"),
+        (chosen("d#1", Some(0)), "start g#1"),
     ];
     let machine = play(graph, json!({}), "start s#1", table);
     assert!(!machine.awaits(&atomic_graph::StepId::new("d#1")));

@@ -6,6 +6,7 @@ mod behaviour;
 mod certificate;
 mod corners;
 mod coverage;
+mod decisions;
 mod dice;
 mod ledger;
 mod limits;

@@ -108,6 +108,7 @@ impl Run {
             }
             waits
         });
+        self.choices_see_all_changes(effects);
         let finish = effects.iter().filter(|effect| matches!(effect, Effect::Finish(_))).count();
         assert!(finish <= 1, "it ended {finish} times");
         match self.machine.outcome() {
@@ -122,6 +123,28 @@ impl Run {
                 assert_eq!(finish, 0, "it ended without an end");
                 assert!(!self.open.is_empty(), "nothing is open, and it has not ended");
             }
+        }
+    }
+
+    /// Where to go is asked when nothing of the superstep runs any more, and all that is asked sees
+    /// the same.
+    fn choices_see_all_changes(&self, effects: &[Effect]) {
+        let mut views = BTreeMap::new();
+        for effect in effects {
+            let Effect::Choose { step, targets, .. } = effect else { continue };
+            if targets.is_empty() {
+                continue;
+            }
+            let scope = step.as_str().rsplit_once('/').map_or("", |(scope, _)| scope);
+            let inside = |running: &StepId| {
+                let rest = running.as_str().strip_prefix(scope);
+                rest.is_some_and(|rest| scope.is_empty() || rest.starts_with('/'))
+            };
+            let running = self.machine.running().into_iter().find(|(step, _)| inside(step));
+            assert_eq!(running, None, "it runs while {step} chooses");
+            let view = self.machine.view(step).unwrap().to_value();
+            let seen = views.entry(scope).or_insert_with(|| view.clone());
+            assert_eq!(*seen, view, "{step} sees something else than another choice");
         }
     }
 
