@@ -169,6 +169,31 @@ pub struct Each {
     /// Whether the first item that fails stops the others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fail_fast: bool,
+    /// In which order the changes of the items reach the state around the fan.
+    #[serde(default, skip_serializing_if = "ItemOrder::is_finished")]
+    pub order: ItemOrder,
+}
+
+/// In which order the changes of a fan's items reach the state around it. Graphs of sessions from
+/// before there was a choice do not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemOrder {
+    /// As the items finish.
+    #[default]
+    Finished,
+    /// As the items stand in the list, whichever finished first and however many ran at once.
+    /// Changes to the list itself stay in the order in which the items finish, because items
+    /// without an id are called by their place in it.
+    List,
+}
+
+impl ItemOrder {
+    /// Whether a graph need not say so.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+    fn is_finished(&self) -> bool {
+        *self == Self::Finished
+    }
 }
 
 /// Several graphs at once, and how they come together again.
@@ -243,6 +268,17 @@ pub enum Ready {
     /// Items are tasks: those that are `pending` and whose `blockedBy` are all `completed` or
     /// `skipped`. A task may run again when its row has changed and is pending once more.
     Tasks,
+}
+
+impl Ready {
+    /// The order of the changes of such items. What a task changes rests on what was changed by
+    /// those it was blocked by, wherever they stand in the list.
+    pub fn order(self) -> ItemOrder {
+        match self {
+            Self::Once => ItemOrder::List,
+            Self::Tasks => ItemOrder::Finished,
+        }
+    }
 }
 
 /// A number that is written down, or found in the state when it is needed.

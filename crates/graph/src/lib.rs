@@ -21,8 +21,8 @@ mod state;
 
 pub use check::Problem;
 pub use graph::{
-    Branch, Condition, Count, Each, Edge, Graph, Kind, Node, OnError, OnLost, Parallel, Ready,
-    Retry, Script, Strategy,
+    Branch, Condition, Count, Each, Edge, Graph, ItemOrder, Kind, Node, OnError, OnLost, Parallel,
+    Ready, Retry, Script, Strategy,
 };
 pub use id::{FunctionId, Key, NodeId, StepId};
 pub use machine::{Effect, Evaluation, Input, Issued, Machine, Misfit, OpenScript, Start};

@@ -98,7 +98,18 @@ pub(super) fn sub(id: &str, graph: Graph) -> Node {
 
 pub(super) fn fan(id: &str, over: &str, workers: u64, ready: Ready, graph: Graph) -> Node {
     let (over, item, workers) = (Key::from(over), Key::from("item"), Count::Fixed(workers));
-    Node::new(id, Kind::Each(Each { over, item, graph, workers, ready, fail_fast: false }))
+    Node::new(
+        id,
+        Kind::Each(Each {
+            over,
+            item,
+            graph,
+            workers,
+            ready,
+            fail_fast: false,
+            order: ready.order(),
+        }),
+    )
 }
 
 pub(super) fn single() -> Graph {

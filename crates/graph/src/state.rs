@@ -159,17 +159,18 @@ impl State {
 
     /// Drops from a patch what was only handed back, so that `{...state, x}` changes only `x`.
     ///
-    /// A list or an object that equals what is there was handed back. A number, a text or a
-    /// boolean may equal it by chance (a counter that goes up by one each time), so those are
-    /// dropped only from a patch that has every key of the state.
+    /// A value may equal what is there by chance (a counter that goes up by one each time, a
+    /// second vote for the same answer), so only a patch that has every key of the state hands
+    /// anything back.
     pub fn trim(&self, patch: &mut Patch) {
-        let mut keys = self.layers().flat_map(|layer| layer.keys.keys());
-        let whole = patch.len() > 1 && keys.all(|key| patch.contains_key(key));
-        patch.retain(|key, value| {
-            let large = value.is_array() || value.is_object();
-            let equal = self.get(key.as_str()).map(AsRef::as_ref) == Some(&*value);
-            !(equal && (large || whole))
-        });
+        if patch.len() > 1 && self.is_covered(|key| patch.contains_key(key)) {
+            patch.retain(|key, value| self.get(key.as_str()).map(AsRef::as_ref) != Some(&*value));
+        }
+    }
+
+    /// Whether all of its keys are among others.
+    pub fn is_covered(&self, mut has: impl FnMut(&str) -> bool) -> bool {
+        self.layers().flat_map(|layer| layer.keys.keys()).all(|key| has(key.as_str()))
     }
 
     fn layers(&self) -> impl Iterator<Item = &Self> {
@@ -282,8 +283,9 @@ mod tests {
             // The whole state with something new in it.
             (json!({"list": [1], "n": 1, "x": 2}), json!({"x": 2})),
             (json!({"list": [1], "n": 2, "new": null}), json!({"n": 2, "new": null})),
-            // A list that is handed back, and a number that is the same by chance.
-            (json!({"list": [1]}), json!({})),
+            // What is the same by chance.
+            (json!({"list": [1]}), json!({"list": [1]})),
+            (json!({"list": [1], "x": 2}), json!({"list": [1], "x": 2})),
             (json!({"n": 1}), json!({"n": 1})),
         ];
         for (returned, expected) in table {

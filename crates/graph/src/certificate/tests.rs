@@ -55,7 +55,18 @@ fn repeat(graph: Graph, max_rounds: u32) -> Node {
 
 fn each(graph: Graph, workers: Count, ready: Ready) -> Node {
     let (over, item) = ("list".into(), "item".into());
-    Node::new("fan", Kind::Each(Each { over, item, graph, workers, ready, fail_fast: false }))
+    Node::new(
+        "fan",
+        Kind::Each(Each {
+            over,
+            item,
+            graph,
+            workers,
+            ready,
+            fail_fast: false,
+            order: ready.order(),
+        }),
+    )
 }
 
 fn numbers(certificate: &Certificate) -> (Option<u64>, Option<u64>) {

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::limit::wrong_value;
 use super::region::{Ending, Region};
 use super::{Machine, Place};
-use crate::{Each, Key, Kind, Ready, Reducer, State, StepError};
+use crate::state::Changes;
+use crate::{Each, ItemOrder, Key, Kind, Ready, Reducer, State, StepError};
 
 /// What a fan knows about its items.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -111,17 +112,34 @@ fn item_name(place: usize, item: &Value, is_taken: impl Fn(&str) -> bool) -> Str
     name
 }
 
-/// The outputs by item, in the order of the list; those of items that left it come last.
-pub(super) fn in_order(mut left: BTreeMap<String, Value>, list: &[Value]) -> Value {
+/// What is known by item, in the order of the list; what is known of items that left it comes
+/// last.
+pub(super) fn in_order<T>(mut left: BTreeMap<String, T>, list: &[Value]) -> Vec<(String, T)> {
     let mut names = BTreeSet::new();
-    let mut ordered = Map::new();
+    let mut ordered = vec![];
     for (place, item) in list.iter().enumerate() {
         let name = item_name(place, item, |name| names.contains(name));
         ordered.extend(left.remove_entry(&name));
         names.insert(name);
     }
     ordered.extend(left);
-    Value::Object(ordered)
+    ordered
+}
+
+/// Where a change of an item waits for the end of its region: with all others, in the order in
+/// which they come, or with those of the same item.
+pub(super) fn kept<'r>(
+    kind: &Kind,
+    key: &Key,
+    item: &str,
+    (all, items): (&'r mut Changes, &'r mut BTreeMap<String, Changes>),
+) -> &'r mut Changes {
+    match kind {
+        Kind::Each(each) if each.order == ItemOrder::List && each.over != *key => {
+            items.entry(item.to_owned()).or_default()
+        }
+        _ => all,
+    }
 }
 
 impl Fan {

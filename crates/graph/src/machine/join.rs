@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::fan::in_order;
 use super::merge::replaced_twice;
 use super::region::{Ending, Wait};
 use super::{Machine, Place};
@@ -88,7 +89,12 @@ impl Machine {
             Kind::Each(each) => {
                 let list = region.state.get(each.over.as_str()).and_then(|list| list.as_array());
                 let list = list.map_or(&[][..], Vec::as_slice);
-                super::fan::in_order(std::mem::take(&mut region.outputs), list)
+                let reducers = &program.plan(plan).reducers;
+                for (_, changes) in in_order(std::mem::take(&mut region.items), list) {
+                    region.changes.add(changes, reducers);
+                }
+                let outputs = in_order(std::mem::take(&mut region.outputs), list);
+                Value::Object(outputs.into_iter().collect())
             }
             Kind::Parallel(parallel) => {
                 let outputs = std::mem::take(&mut region.outputs);

@@ -180,7 +180,8 @@ impl Machine {
                     return self.stop_region(place, super::region::Ending::Fail(error));
                 }
                 region.fan.saw_change(kind, &key, reducer);
-                region.changes.push(key, change, reducers);
+                let all = (&mut region.changes, &mut region.items);
+                super::fan::kept(kind, &key, &child.name, all).push(key, change, reducers);
             }
             if let Some(child) = region.absorbing.pop_front() {
                 self.absorbed(place, child);
@@ -195,11 +196,15 @@ impl Machine {
         (key, change): (Key, Arc<Value>),
         value: Value,
     ) {
-        let (program, plan, _) = self.node_at(place);
+        let (program, plan, node) = self.node_at(place);
+        let kind = &program.plan(plan).node(node).kind;
         let Some(region) = self.region_mut(place) else { return };
         Arc::make_mut(&mut region.state).keys.insert(key.clone(), Arc::new(value));
         region.fan.read_again();
-        region.changes.push(key, change, &program.plan(plan).reducers);
+        let name = region.absorbing.front().map_or("", |child| child.name.as_str());
+        let all = (&mut region.changes, &mut region.items);
+        let reducers = &program.plan(plan).reducers;
+        super::fan::kept(kind, &key, name, all).push(key, change, reducers);
         self.absorb(place);
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct Region {
     pub(super) state: Arc<State>,
     /// The same changes, to be applied at this node's place when its superstep ends.
     pub(super) changes: Changes,
+    /// The changes of items that are put in the order of the list when the fan ends.
+    pub(super) items: BTreeMap<String, Changes>,
     /// The frames inside, by item, branch or round.
     pub(super) running: BTreeMap<String, FrameId>,
     pub(super) failed: BTreeMap<String, FrameId>,
@@ -85,6 +87,7 @@ impl Region {
         Self {
             state: Arc::new(state),
             changes: Changes::default(),
+            items: BTreeMap::new(),
             running: BTreeMap::new(),
             failed: BTreeMap::new(),
             waking: BTreeMap::new(),

@@ -112,6 +112,8 @@ enum SavedWas {
 struct SavedRegion {
     state: usize,
     changes: SavedChanges,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    items: BTreeMap<String, SavedChanges>,
     running: BTreeMap<String, u32>,
     failed: BTreeMap<String, u32>,
     waking: BTreeMap<String, u32>,
@@ -328,6 +330,7 @@ impl Pool {
         SavedRegion {
             state: self.state(&region.state),
             changes: self.changes(&region.changes),
+            items: region.items.iter().map(|(k, v)| (k.clone(), self.changes(v))).collect(),
             running: region.running.clone(),
             failed: region.failed.clone(),
             waking: region.waking.clone(),
@@ -451,6 +454,8 @@ impl Shared {
             })
         });
         let absorbing = absorbing.collect::<Result<_, Misfit>>()?;
+        let items =
+            saved.items.into_iter().map(|(name, changes)| Ok((name, self.changes(changes)?)));
         let wait = match saved.wait {
             None => None,
             Some(SavedWait::Input) => Some(Wait::Input),
@@ -464,6 +469,7 @@ impl Shared {
         Ok(Box::new(Region {
             state: Self::pick(&self.states, saved.state)?,
             changes: self.changes(saved.changes)?,
+            items: items.collect::<Result<_, Misfit>>()?,
             running: saved.running,
             failed: saved.failed,
             waking: saved.waking,

@@ -20,4 +20,5 @@ mod script_views;
 mod scripts;
 mod seeds;
 mod table;
+mod workers;
 mod world;

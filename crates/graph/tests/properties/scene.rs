@@ -242,7 +242,15 @@ impl Maker<'_> {
                 let fail_fast = self.style.racing && self.dice.chance(30);
                 let (over, item) = (Key::from(over), Key::from("item"));
                 let graph = self.graph(depth + 1, true);
-                Kind::Each(Each { over, item, graph, workers, ready, fail_fast })
+                Kind::Each(Each {
+                    over,
+                    item,
+                    graph,
+                    workers,
+                    ready,
+                    fail_fast,
+                    order: ready.order(),
+                })
             }
             Sort::All => parallel(self, Strategy::All),
             Sort::Race => parallel(self, Strategy::Race),

@@ -21,7 +21,18 @@ pub(crate) fn only(node: Node) -> Graph {
 pub(crate) fn fan(id: &str, workers: u64, graph: Graph) -> Node {
     let (over, item, workers) = (Key::from("list"), Key::from("item"), Count::Fixed(workers));
     let ready = Ready::Once;
-    Node::new(id, Kind::Each(Each { over, item, graph, workers, ready, fail_fast: false }))
+    Node::new(
+        id,
+        Kind::Each(Each {
+            over,
+            item,
+            graph,
+            workers,
+            ready,
+            fail_fast: false,
+            order: ready.order(),
+        }),
+    )
 }
 
 pub(crate) fn sub(id: &str, graph: Graph) -> Node {

@@ -185,6 +185,7 @@ pub fn each<S: 'static>(id: impl Into<NodeId>, fan: Fan<S>) -> Draft<S> {
             workers: fan.workers.clone(),
             ready: fan.ready,
             fail_fast: fan.fail_fast,
+            order: fan.ready.order(),
         })
     })
 }

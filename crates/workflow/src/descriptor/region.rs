@@ -142,6 +142,7 @@ impl<'d> Reader<'d, '_, '_> {
         let item = fields.take("item").and_then(|item| self.name(item)).unwrap_or("item");
         let known = [("once", Ready::Once), ("tasks", Ready::Tasks)];
         let ready = fields.take("ready").and_then(|item| self.word(item, &known));
+        let ready = ready.unwrap_or_default();
         let workers = self.workers(fields);
         let fail_fast = fields.take("failFast").is_some_and(|item| self.flag(item));
         let graph = self.body(fields);
@@ -150,8 +151,9 @@ impl<'d> Reader<'d, '_, '_> {
             item: Key::from(item),
             graph,
             workers,
-            ready: ready.unwrap_or_default(),
+            ready,
             fail_fast,
+            order: ready.order(),
         })
     }
 

@@ -102,7 +102,8 @@ async fn perform(
 /// nodes among it, and an output of which would double with every node.
 fn own_changes(returned: Value, state: &State) -> Value {
     let Value::Object(mut fields) = returned else { return returned };
-    if fields.remove("outputs").is_some() {
+    let had_outputs = fields.remove("outputs").is_some();
+    if had_outputs && state.is_covered(|key| fields.contains_key(key)) {
         let is_handed_back =
             |key: &str, value: &Value| state.get(key).is_some_and(|there| there.as_ref() == value);
         fields.retain(|key, value| !is_handed_back(key, value));

@@ -124,6 +124,19 @@ fn a_fan_does_the_same_for_every_item() {
     assert!(compiled.compile(logged()).is_err(), "nothing was started");
 }
 
+/// A vote for what is there already counts, whether the others have voted before it or run with it.
+#[test]
+fn a_fan_loses_no_value_however_many_work_at_once() {
+    let vote = || tool("vote", |_| Update::<Json>::new().put("log", vec!["yes"]));
+    for workers in [1, 2, 4] {
+        let fan = Fan::over("numbers", [vote()]).workers(Count::Fixed(workers));
+        let compiled = graph().start(each("all", fan)).compile(logged()).unwrap();
+        let ran = run_compiled(compiled, json!({"numbers": [1, 2, 3]}));
+        assert_eq!(ran.outcome, Ok(()));
+        assert_eq!(ran.key("log"), &json!(["yes", "yes", "yes"]), "{workers}");
+    }
+}
+
 #[test]
 fn a_fan_that_does_not_say_how_many_at_once_takes_as_many_as_the_run_has_workers() {
     let fan = Fan::over("numbers", [tool("x", |_| Update::new())]);

@@ -126,7 +126,15 @@ fn row(ids: &[&str]) -> Graph {
 
 fn fan(graph: Graph, workers: Count) -> Kind {
     let (over, item) = ("items".into(), "item".into());
-    Kind::Each(Each { over, item, graph, workers, ready: Ready::Once, fail_fast: false })
+    Kind::Each(Each {
+        over,
+        item,
+        graph,
+        workers,
+        ready: Ready::Once,
+        fail_fast: false,
+        order: Ready::Once.order(),
+    })
 }
 
 fn parallel(branches: Vec<(&str, Graph)>, strategy: Strategy) -> Kind {

@@ -115,6 +115,7 @@ fn kind(picks: &mut Picks<'_>, depth: usize) -> Kind {
             workers: Count::Fixed(1 + picks.pick(3) as u64),
             ready: Ready::Once,
             fail_fast: picks.one_in(2),
+            order: Ready::Once.order(),
         }),
         6 => {
             let strategy = [Wait::All, Wait::Race, Wait::Any][picks.pick(3)];

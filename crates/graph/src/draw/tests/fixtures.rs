@@ -46,6 +46,7 @@ pub(crate) fn each(id: &str, graph: Graph, workers: Count) -> Node {
             workers,
             ready: Ready::Tasks,
             fail_fast: false,
+            order: Ready::Tasks.order(),
         }),
     )
 }

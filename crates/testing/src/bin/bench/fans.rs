@@ -137,6 +137,7 @@ fn workflow(work: Work, items: usize) -> Workflow {
         workers: Count::Fixed(workers),
         ready: Ready::Once,
         fail_fast: false,
+        order: Ready::Once.order(),
     });
     Workflow {
         name: "fan".into(),

@@ -167,7 +167,15 @@ pub(crate) fn fan_of_few(n: usize) -> Setting {
 
 fn over_items(n: usize, workers: Count, graph: Graph) -> (Graph, Patch) {
     let (over, item, ready) = ("items".into(), "item".into(), Ready::Once);
-    let kind = Kind::Each(Each { over, item, graph, workers, ready, fail_fast: false });
+    let kind = Kind::Each(Each {
+        over,
+        item,
+        graph,
+        workers,
+        ready,
+        fail_fast: false,
+        order: ready.order(),
+    });
     let items: Vec<Value> = (0..n).map(|id| json!({"id": id.to_string()})).collect();
     (only(Node::new("each", kind)), [("items".into(), items.into())].into())
 }

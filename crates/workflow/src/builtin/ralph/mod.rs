@@ -131,6 +131,7 @@ fn work(beginning: Graph) -> Graph {
         workers: Count::Key(Key::from("workers")),
         ready: Ready::Tasks,
         fail_fast: false,
+        order: Ready::Tasks.order(),
     });
     beginning
         .node(
