@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{
     AgentName, Answer, AnsweredBy, BackendId, ConversationId, How, NodeId, Patch, Question,
-    QuestionId, Report, SessionId, StepError, StepId, StepResult, ToolCall, WorkflowName,
+    QuestionId, Report, SessionId, StepError, StepId, StepResult, WorkflowName,
 };
 
 /// A point in time, written as RFC 3339 in UTC.
@@ -212,6 +212,9 @@ pub enum Event {
     RunFinished {
         /// How.
         ending: Ending,
+        /// What the function of a plain async workflow returned, if it returned anything.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<Value>,
     },
     /// A fact written by a newer version. Kept, shown to nobody, acted on by nobody.
     #[serde(untagged)]
@@ -467,32 +470,4 @@ pub enum Why {
     Step,
     /// A ceiling or budget of the whole run was met.
     Ceiling,
-}
-
-/// Something to show and forget: lost on a crash, by design.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "delta", rename_all = "snake_case")]
-pub enum Delta {
-    /// More of the text the agent is still writing.
-    Typed {
-        /// In which step.
-        step: StepId,
-        /// The piece.
-        text: String,
-    },
-    /// More of what the agent is thinking.
-    Thought {
-        /// In which step.
-        step: StepId,
-        /// The piece.
-        text: String,
-    },
-    /// A tool is being used.
-    ToolBegan {
-        /// In which step.
-        step: StepId,
-        /// Which one, on what.
-        #[serde(flatten)]
-        call: ToolCall,
-    },
 }

@@ -4,6 +4,7 @@
 //! acted on and is shown by every front end. A [`Delta`] is only shown. There is no third kind,
 //! and no other crate may define its own copy of these types.
 
+mod delta;
 mod envelope;
 mod event;
 mod id;
@@ -12,10 +13,11 @@ mod question;
 mod turn;
 
 pub use atomic_graph::{How, Key, NodeId, Patch, StepError, StepId, StepResult};
+pub use delta::Delta;
 pub use envelope::{Envelope, FORMAT, UnreadableFact, journal_schema};
 pub use event::{
-    Answered, Certified, Created, Delta, Ending, Event, Forked, Moment, Origin, Resumed, Source,
-    Started, Timer, Upgraded, Why,
+    Answered, Certified, Created, Ending, Event, Forked, Moment, Origin, Resumed, Source, Started,
+    Timer, Upgraded, Why,
 };
 pub use id::{AgentName, BackendId, ConversationId, QuestionId, SessionId, WorkflowName};
 pub use intent::Intent;

@@ -49,6 +49,13 @@ pub struct Graph {
     pub model: Option<String>,
 }
 
+impl Graph {
+    /// Whether the graph is nothing but a script, as that of a plain async workflow.
+    pub fn is_script(&self) -> bool {
+        matches!(self.nodes.as_slice(), [Node { kind: Kind::Script(_), .. }])
+    }
+}
+
 /// One place in a graph.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Node {

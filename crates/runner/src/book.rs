@@ -124,7 +124,7 @@ impl Book {
             Event::SessionResumed(resumed) => self.learn_resume(resumed),
             Event::RunPaused { .. } => self.status = SessionStatus::Paused,
             Event::RunWaiting { .. } => self.status = SessionStatus::Waiting,
-            Event::RunFinished { ending } => {
+            Event::RunFinished { ending, .. } => {
                 self.status = match ending {
                     Ending::Completed => SessionStatus::Completed,
                     Ending::Failed { .. } => SessionStatus::Failed,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use atomic_event::{Created, Event, Moment, StepError};
 use atomic_graph::State;
-use atomic_session::{SessionStatus, SessionSummary, TaskCount, TaskRow, TaskStatus};
+use atomic_session::{PullRequest, SessionStatus, SessionSummary, TaskCount, TaskRow, TaskStatus};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -64,10 +64,11 @@ impl Run {
     pub(crate) fn project_all(&mut self) -> Result<(), RunError> {
         self.project_tasks()?;
         self.projection.due = None;
-        match summary(&self.created, &self.book, self.projection.count) {
-            Some(summary) => Ok(self.session.write_summary(&summary)?),
-            None => Ok(()),
-        }
+        let Some(mut summary) = summary(&self.created, &self.book, self.projection.count) else {
+            return Ok(());
+        };
+        summary.result = self.machine.result().cloned();
+        Ok(self.session.write_summary(&summary)?)
     }
 
     /// Writes the task list when it has changed, before anybody who reads it is started.
@@ -128,8 +129,8 @@ pub(crate) fn summary(created: &Created, book: &Book, tasks: TaskCount) -> Optio
         model: created.model.clone(),
         tasks,
         cost_usd: book.spent.cost_usd.filter(|_| !book.spent.cost_unknown),
-        pr_url: None,
-        pr_branch: None,
+        result: None,
+        pull_request: PullRequest::default(),
     })
 }
 

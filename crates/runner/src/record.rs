@@ -312,7 +312,8 @@ impl Run {
             Effect::Finish(outcome) => {
                 let ending =
                     outcome.map_or_else(failed_ending, |()| atomic_event::Ending::Completed);
-                queue.push_back(Event::RunFinished { ending });
+                let result = self.machine.result().cloned();
+                queue.push_back(Event::RunFinished { ending, result });
             }
         }
     }

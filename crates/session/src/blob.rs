@@ -65,7 +65,7 @@ impl Blobs {
     }
 
     /// Returns how many bytes the value takes where it was.
-    fn lift_value(&mut self, value: &mut Value) -> Result<usize, SessionError> {
+    pub(crate) fn lift_value(&mut self, value: &mut Value) -> Result<usize, SessionError> {
         let mut size = 0;
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => return Ok(value.to_string().len()),

@@ -67,7 +67,20 @@ pub struct SessionSummary {
     pub tasks: TaskCount,
     /// What it cost so far; nothing when that is not known, which is not zero.
     pub cost_usd: Option<f64>,
+    /// What the function of a plain async workflow returned, if it returned anything. Values over
+    /// 16 KB stand in `blobs/`, as in the journal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
     /// The pull request, when one was opened.
+    #[serde(flatten)]
+    pub pull_request: PullRequest,
+}
+
+/// What `session.json` says of a pull request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PullRequest {
+    /// Its address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pr_url: Option<String>,
     /// Its branch.
@@ -89,7 +102,11 @@ impl SessionSummary {
 impl Session {
     /// Writes `session.json`, unless it says the same already.
     pub fn write_summary(&mut self, summary: &SessionSummary) -> Result<(), SessionError> {
-        let bytes = readable_json(summary)?;
+        let mut summary = summary.clone();
+        if let Some(result) = &mut summary.result {
+            self.journal.lift(result)?;
+        }
+        let bytes = readable_json(&summary)?;
         if self.summary.as_ref() == Some(&bytes) {
             return Ok(());
         }

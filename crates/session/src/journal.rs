@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use atomic_event::{Envelope, Event, Moment};
 
+use serde_json::Value;
+
 use crate::blob::{self, Blobs};
 use crate::reader::{JOURNAL, Lines, continued};
 use crate::{AppendFile, Disk, SessionError, failpoint, limits, line};
@@ -116,6 +118,11 @@ impl Journal {
         written.map_err(SessionError::while_doing("write to", &self.path))?;
         self.position = self.position.after(1, lines.line());
         Ok(())
+    }
+
+    /// Moves the big parts of a value that a fact has, too, into files of their own.
+    pub(crate) fn lift(&mut self, value: &mut Value) -> Result<(), SessionError> {
+        self.blobs.lift_value(value).map(drop)
     }
 
     fn encode(&mut self, facts: &[Envelope]) -> Result<Batch, SessionError> {

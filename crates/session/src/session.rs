@@ -41,7 +41,7 @@ const LAYOUT: Layout = Layout {
 pub struct Session {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) dir: PathBuf,
-    journal: Journal,
+    pub(crate) journal: Journal,
     snapshots: Snapshots,
     pub(crate) summary: Option<Vec<u8>>,
     pub(crate) tasks: Tasks,

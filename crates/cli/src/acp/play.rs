@@ -17,7 +17,7 @@ use super::record::Note;
 use super::seat::{Mind, Orders, Seat};
 use super::start::Begun;
 use super::trouble;
-use crate::show::{final_text, proper_name, question_text};
+use crate::show::{LastWords, last_words, proper_name, question_text};
 
 /// Everything around a run.
 pub(super) struct Player<'p> {
@@ -75,7 +75,7 @@ impl Player<'_> {
         let ended = driven.await.map_err(|error| trouble::failed(error.to_string()))?;
         let ended = ended.map_err(|error| trouble::failed(error.to_string()))?;
         self.tell_end(&ended, &name, is_one_turn);
-        let said = final_text(&ended.dir).filter(|_| is_one_turn);
+        let said = last_words(&ended.dir).text.filter(|_| is_one_turn);
         let is_stopped = self.orders.is_stopped();
         match &ended.outcome {
             _ if is_stopped => Ok((StopReason::Cancelled, said)),
@@ -103,10 +103,14 @@ impl Player<'_> {
         match &ended.outcome {
             Outcome::Completed if is_one_turn => {}
             Outcome::Completed => {
-                if let Some(text) = final_text(&ended.dir) {
+                let LastWords { text, result } = last_words(&ended.dir);
+                if let Some(text) = text {
                     say(&text);
                 }
                 say(&format!("Completed {name} session: {session}"));
+                if let Some(result) = result {
+                    say(&result);
+                }
             }
             Outcome::Failed { .. } if is_one_turn => say(&resume),
             Outcome::Failed { error, .. } => {

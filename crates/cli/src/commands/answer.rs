@@ -49,7 +49,7 @@ fn refuse_completed(dir: &Path) -> Result<(), Failure> {
     let mut completed = false;
     for fact in Session::read_only(stage::disk(), dir)? {
         let event = fact?.event;
-        if let Event::RunFinished { ending } = &event {
+        if let Event::RunFinished { ending, .. } = &event {
             completed = *ending == Ending::Completed;
         }
     }

@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
 use atomic_event::{Delta, Envelope, Event, Intent, Question, QuestionId, StepError};
-use atomic_graph::code;
+use atomic_graph::{Graph, code};
 use atomic_runner::{Ended, Outcome, Show, Shown, StreamMode};
+use serde::Deserialize as _;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -148,10 +149,14 @@ fn steps_farewell(ended: &Ended) {
     }
     match &ended.outcome {
         Outcome::Completed => {
-            if let Some(text) = final_text(&ended.dir) {
+            let LastWords { text, result } = last_words(&ended.dir);
+            if let Some(text) = text {
                 paint::line(&paint::printable(&text));
             }
             paint::line(&format!("Completed {name} session: {}", ended.session));
+            if let Some(result) = result {
+                paint::line(&paint::printable(&result));
+            }
         }
         Outcome::Failed { error, .. } => {
             paint::line(&format!("Failed {name} session: {}", ended.session));
@@ -189,16 +194,37 @@ fn workflow_name(session: &Path) -> String {
     created.map_or_else(|_| String::new(), |created| proper_name(created.workflow.as_str()))
 }
 
-/// What the last step of a run returned, when that is a text.
-pub(crate) fn final_text(session: &Path) -> Option<String> {
-    let facts = atomic_session::Session::read_only(crate::stage::disk(), session).ok()?;
-    let results = facts.filter_map(|fact| {
-        if let Event::StepFinished { result, .. } = fact.ok()?.event {
-            return Some(result.output);
+/// What a run that is completed has to say.
+#[derive(Debug, Default)]
+pub(crate) struct LastWords {
+    /// The output of the step that ended last, when that is a text. A plain async workflow has a
+    /// result instead, or nothing to say.
+    pub(crate) text: Option<String>,
+    /// What the function of a plain async workflow returned, if it returned anything: a text as
+    /// it is, anything else as a line of JSON.
+    pub(crate) result: Option<String>,
+}
+
+/// Reads what a run that is completed has to say.
+pub(crate) fn last_words(session: &Path) -> LastWords {
+    let mut words = LastWords::default();
+    let Ok(facts) = atomic_session::Session::read_only(crate::stage::disk(), session) else {
+        return words;
+    };
+    let mut is_script = false;
+    for fact in facts.map_while(Result::ok) {
+        if let Event::SessionCreated(created) = fact.event {
+            is_script = Graph::deserialize(&created.graph).is_ok_and(|graph| graph.is_script());
+        } else if let Event::StepFinished { result, .. } = fact.event {
+            words.text = result.output.as_str().filter(|_| !is_script).map(str::to_owned);
+        } else if let Event::RunFinished { result, .. } = fact.event {
+            words.result = result.map(|result| match result {
+                Value::String(text) => text,
+                other => other.to_string(),
+            });
         }
-        None
-    });
-    results.last()?.as_str().map(str::to_owned)
+    }
+    words
 }
 
 /// The task list of a session as lines.

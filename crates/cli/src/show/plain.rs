@@ -93,8 +93,8 @@ pub(super) fn describe(event: &Event) -> String {
         Event::Noted { text } => format!("note: {text}"),
         Event::RunPaused { reason } => format!("Paused: {reason}"),
         Event::RunWaiting { .. } => "Waiting for an answer".to_owned(),
-        Event::RunFinished { ending: Ending::Completed } => "Completed".to_owned(),
-        Event::RunFinished { ending: Ending::Failed { error, .. } } => {
+        Event::RunFinished { ending: Ending::Completed, .. } => "Completed".to_owned(),
+        Event::RunFinished { ending: Ending::Failed { error, .. }, .. } => {
             format!("Failed: {}", error.message)
         }
         Event::ConversationOpened { .. }

@@ -160,7 +160,9 @@ fn a_ralph_run_cut_off_in_mid_fan_under_an_earlier_release_is_continued() {
         tasks.sort();
         assert_eq!(tasks, expected);
         let written = ["one", "two", "mended", "three", "four"];
-        written.map(|name| assert_eq!(text(&env, &format!("{name}.txt")), format!("{name}\n")));
+        for name in written {
+            assert_eq!(text(&env, &format!("{name}.txt")), format!("{name}\n"));
+        }
         let after = finished(&env);
         let all: BTreeSet<&String> = after.iter().collect();
         assert_eq!((&after[..before.len()], all.len()), (&before[..], after.len()));

@@ -33,6 +33,7 @@ mod engine_crash_more;
 mod engine_errors;
 mod engine_launches;
 mod engine_limits;
+mod engine_meaning;
 mod engine_times;
 mod engine_wrong;
 mod env;

@@ -39,6 +39,8 @@ mod upgrade;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 pub use exchange::{Effect, Input, Misfit, Start};
 pub use history::{Evaluation, Issued};
 pub use script::OpenScript;
@@ -342,6 +344,13 @@ impl Machine {
     /// How the run ended, when it has.
     pub fn outcome(&self) -> Option<&Result<(), StepError>> {
         self.outcome.as_ref()
+    }
+
+    /// What a run that is nothing but a script has returned, if it has returned anything.
+    pub fn result(&self) -> Option<&Value> {
+        let is_over = matches!(self.outcome, Some(Ok(())));
+        let output = &self.frame(0).output;
+        (is_over && self.program.graph().is_script() && !output.is_null()).then_some(output)
     }
 
     /// The graph that is run.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use atomic_event::Moment;
 use atomic_session::{
-    Disk, FindError, InboxAnswer, Index, IndexEntry, Kept, RealDisk, Session, SessionStatus,
-    SessionSummary, TaskCount, TaskRow, TaskStatus, leave_answer,
+    Disk, FindError, InboxAnswer, Index, IndexEntry, Kept, PullRequest, RealDisk, Session,
+    SessionStatus, SessionSummary, TaskCount, TaskRow, TaskStatus, leave_answer,
 };
 use serde_json::json;
 
@@ -34,8 +34,8 @@ fn summary() -> SessionSummary {
         model: None,
         tasks: TaskCount { done: 1, total: 2 },
         cost_usd: None,
-        pr_url: None,
-        pr_branch: None,
+        result: None,
+        pull_request: PullRequest::default(),
     }
 }
 
