@@ -218,9 +218,9 @@ pub(crate) fn last_words(session: &Path) -> LastWords {
         } else if let Event::StepFinished { result, .. } = fact.event {
             words.text = result.output.as_str().filter(|_| !is_script).map(str::to_owned);
         } else if let Event::RunFinished { result, .. } = fact.event {
-            words.result = result.map(|result| match result {
-                Value::String(text) => text,
-                other => other.to_string(),
+            words.result = result.map(|result| match result.as_str() {
+                Some(text) => text.to_owned(),
+                None => result.to_string(),
             });
         }
     }

@@ -134,12 +134,13 @@ pub(super) fn kept<'r>(
     item: &str,
     (all, items): (&'r mut Changes, &'r mut BTreeMap<String, Changes>),
 ) -> &'r mut Changes {
-    match kind {
-        Kind::Each(each) if each.order == ItemOrder::List && each.over != *key => {
-            items.entry(item.to_owned()).or_default()
-        }
-        _ => all,
+    if let Kind::Each(each) = kind
+        && each.order == ItemOrder::List
+        && each.over != *key
+    {
+        return items.entry(item.to_owned()).or_default();
     }
+    all
 }
 
 impl Fan {
