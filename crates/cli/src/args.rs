@@ -439,6 +439,12 @@ impl OutputArgs {
         self.json || !self.stream.is_empty()
     }
 
+    /// Whether standard output has every fact of the run, and so also why it ended.
+    pub(crate) fn shows_facts(&self) -> bool {
+        let has_facts = |stream: &Stream| matches!(stream, Stream::Events | Stream::Debug);
+        self.json || self.stream.iter().any(has_facts)
+    }
+
     /// The first of these that was given, without its dashes.
     pub(crate) fn first_flag(&self) -> Option<&'static str> {
         let given =

@@ -15,11 +15,17 @@ pub(super) type Open = Arc<Mutex<Vec<(QuestionId, Question)>>>;
 
 /// No questions yet; where somebody is there, answers are read from now on.
 pub(super) fn open(intents: mpsc::Sender<Intent>) -> Open {
+    open_if_somebody(intents).0
+}
+
+/// The same, and whether answers are read.
+pub(super) fn open_if_somebody(intents: mpsc::Sender<Intent>) -> (Open, bool) {
     let open = Open::default();
-    if somebody_is_there(&crate::args::OutputArgs::default()) {
+    let is_listening = somebody_is_there(&crate::args::OutputArgs::default());
+    if is_listening {
         listen(Open::clone(&open), intents);
     }
-    open
+    (open, is_listening)
 }
 
 /// Takes in what a fact says about questions.

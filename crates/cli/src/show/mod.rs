@@ -73,10 +73,8 @@ pub(crate) fn spawn(
             Some(deltas) => Box::new(json::Lines { deltas }),
             None if streams => Box::new(json::Streams),
             None if look != Look::Steps => Box::new(answer::Answer::new(intents.clone())),
-            None if io::stdout().is_terminal() => {
-                Box::new(live::Live::new(session, intents.clone()))
-            }
-            None => Box::new(plain::Plain::default()),
+            None if can_draw() => Box::new(live::Live::new(session, intents.clone())),
+            None => Box::new(plain::PlainLines::new(intents.clone())),
         };
         let reason = match print_all(front.as_mut(), show) {
             Ok(()) => return,
@@ -93,6 +91,12 @@ pub(crate) fn spawn(
     }))
 }
 
+/// Whether lines on standard output can be drawn over. indicatif draws nothing at all where `TERM` is
+/// unset or `dumb`, as in editors' shells and over some serial lines.
+fn can_draw() -> bool {
+    io::stdout().is_terminal() && !console::is_dumb()
+}
+
 fn print_all(front: &mut dyn FrontEnd, mut show: Show) -> io::Result<()> {
     while let Some(shown) = show.next_blocking() {
         match shown {
@@ -107,9 +111,32 @@ fn print_all(front: &mut dyn FrontEnd, mut show: Show) -> io::Result<()> {
 /// The last words of a run.
 pub(crate) fn farewell(output: &OutputArgs, look: Look, ended: &Ended) {
     match look {
-        _ if output.for_programs() => {}
+        _ if output.shows_facts() => {}
+        _ if output.for_programs() => stream_farewell(ended),
         Look::Steps => steps_farewell(ended),
         Look::Answer { is_kept } => answer_farewell(ended, is_kept),
+    }
+}
+
+/// Reports on standard error why a run ended whose streams do not contain its facts.
+fn stream_farewell(ended: &Ended) {
+    let session = &ended.session;
+    match &ended.outcome {
+        Outcome::Completed => {}
+        Outcome::Failed { error, .. } => {
+            paint::complain(&with_frame(error));
+            paint::aside(&resume_line(ended));
+        }
+        Outcome::Waiting(questions) => {
+            for (id, question) in questions {
+                paint::aside(&question_text(id, question));
+            }
+            paint::aside(&format!("Answer with: atomic answer {session} --resume <answer>"));
+        }
+        Outcome::Paused => {
+            paint::aside(&format!("Paused session: {session}"));
+            paint::aside(&resume_line(ended));
+        }
     }
 }
 

@@ -1,12 +1,14 @@
 //! For a pipe: what happens, in plain lines.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 
 use atomic_event::{
-    Certified, Delta, Ending, Envelope, Event, Helper, HelperState, How, Moment, Report, Started,
-    StepId, Timer,
+    Certified, Delta, Ending, Envelope, Event, Helper, HelperState, How, Intent, Moment, Report,
+    Started, StepId, Timer,
 };
+use tokio::sync::mpsc;
 
+use super::ask::{self, Open};
 use super::{FrontEnd, proper_name, question_text, write_line};
 use crate::paint;
 
@@ -28,10 +30,34 @@ impl Plain {
     }
 }
 
-impl FrontEnd for Plain {
+/// Plain lines on standard output. Questions are answered by typing a line where a person is there.
+pub(super) struct PlainLines {
+    lines: Plain,
+    open: Open,
+    /// Whether questions are also printed on standard error: a person is there, and standard output
+    /// leads elsewhere.
+    asks_aside: bool,
+}
+
+impl PlainLines {
+    pub(super) fn new(intents: mpsc::Sender<Intent>) -> Self {
+        let (open, is_listening) = ask::open_if_somebody(intents);
+        let asks_aside = is_listening && !io::stdout().is_terminal();
+        Self { lines: Plain::default(), open, asks_aside }
+    }
+}
+
+impl FrontEnd for PlainLines {
     fn fact(&mut self, envelope: &Envelope) -> io::Result<()> {
-        for line in self.lines(envelope) {
+        // Before the question is printed: the answer may come as soon as it is seen.
+        ask::note(&self.open, &envelope.event);
+        for line in self.lines.lines(envelope) {
             write_line(io::stdout().lock(), &line)?;
+        }
+        if let Event::QuestionAsked { id, question, .. } = &envelope.event
+            && self.asks_aside
+        {
+            paint::aside(&question_text(id, question));
         }
         Ok(())
     }

@@ -112,6 +112,29 @@ fn what_is_no_stream_is_refused() {
     assert_eq!(lines(&plain)[0]["type"], json!("session_created"));
 }
 
+#[test]
+fn a_stream_without_facts_says_on_standard_error_why_the_run_ended() {
+    let broken = json!({"nodes": [tool("build", "echo no compiler >&2; exit 3")]});
+    for (modes, says) in [("values", 1), ("updates", 1), ("values,events", 0), ("debug", 0)] {
+        let project = Project::new();
+        let ran = project.run(&broken, &["--stream", modes]);
+        assert_eq!(ran.code, Some(1), "{modes}: {ran:?}");
+        assert_eq!(ran.stderr.matches("error: ").count(), says, "{modes}: {ran:?}");
+        assert_eq!(ran.stderr.matches("no compiler").count(), says, "{modes}: {ran:?}");
+        assert_eq!(ran.stderr.matches("atomic resume ").count(), says, "{modes}: {ran:?}");
+        assert!(lines(&ran).iter().all(|line| line["mode"].is_string()), "{modes}: {ran:?}");
+    }
+    let asks = json!({"nodes": [
+        {"type": "ask_user", "id": "ask", "question": "Which colour?", "options": ["Red", "Blue"]},
+    ]});
+    let project = Project::new();
+    let ran = project.run(&asks, &["--stream", "values"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    for text in ["Which colour?", "2. Blue", "atomic answer "] {
+        assert!(ran.stderr.contains(text), "{text}: {ran:?}");
+    }
+}
+
 /// Whoever follows only the changes knows the state all the same.
 #[test]
 fn changes_made_because_of_a_failure_are_told() {

@@ -116,6 +116,41 @@ fn the_end_of_the_input_without_a_question_is_none() {
     assert!(ended.stdout.contains("As you like it."), "{ended:?}");
 }
 
+/// A run whose only worker asks before it is done.
+fn asks_in_a_run() -> Scene {
+    let asks = worker("Task #1:").does([ask("Which?", &["Red", "Blue"]), say(DONE)]);
+    Scene::of(&[("#1", &[])]).turn(asks).rest()
+}
+
+const DONE: &str = r#"{"status": "completed", "summary": "as you like it"}"#;
+
+#[test]
+fn a_terminal_that_cannot_draw_shows_lines_and_takes_a_typed_answer() {
+    let env = TestEnv::new();
+    let mut command = env.ralph_command(&asks_in_a_run().toml(), &[]);
+    command.env("TERM", "dumb");
+    let ended = typing(&command, &[("2. Blue", "2\n", &|| {})]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for line in ["Started Ralph session", "1. Red", "answer to q1: Blue", "#1 completed"] {
+        assert!(ended.stdout.contains(line), "{line}: {ended:?}");
+    }
+    assert!(!ended.stdout.contains('\u{1b}'), "{:?}", ended.stdout);
+}
+
+#[test]
+fn a_question_is_seen_and_answered_when_only_the_output_leads_elsewhere() {
+    let env = TestEnv::new();
+    let command = env.ralph_command(&asks_in_a_run().toml(), &[]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "\"$0\" \"$@\" > shown.txt"]).arg(command.get_program());
+    shell.args(command.get_args()).current_dir(env.work());
+    shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let ended = typing(&shell, &[("2. Blue", "2\n", &|| {})]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let shown = fs::read_to_string(env.work().join("shown.txt")).unwrap();
+    assert!(shown.contains("1. Red") && shown.contains("answer to q1: Blue"), "{shown}");
+}
+
 /// Whatever an agent says, it clears the screen.
 fn hostile() -> Scene {
     let plan = plan(&[("#1", &[]), ("#2", &[])]).replace("Make part", "Make \\u001b[2Jpart");
