@@ -12,6 +12,7 @@ mod intent;
 mod question;
 mod turn;
 
+pub use atomic_graph::task::TaskStatus;
 pub use atomic_graph::{How, Key, NodeId, Patch, StepError, StepId, StepResult};
 pub use delta::Delta;
 pub use envelope::{Envelope, FORMAT, UnreadableFact, journal_schema};

@@ -18,6 +18,7 @@ mod program;
 mod reduce;
 mod schema;
 mod state;
+pub mod task;
 
 pub use check::Problem;
 pub use graph::{

@@ -18,7 +18,7 @@ pub enum Reducer {
     /// Objects are merged, key by key, one level deep.
     Merge,
     /// Lists of objects with an `id`: known ids are merged, new ones appended, or put right after
-    /// the one named by their `$after`, which is not kept.
+    /// the one named by their `$after`, which is not kept. A row with `$removed: true` is taken out.
     MergeById,
     /// The larger number.
     Max,
@@ -172,6 +172,7 @@ fn merge(all: &mut Value, change: &Value) -> Result<(), String> {
 }
 
 const AFTER: &str = "$after";
+const REMOVED: &str = "$removed";
 
 fn merge_list_by(value: &mut Value, change: &Value, field: &str) -> Result<(), String> {
     let Value::Array(list) = value else { return Err(misfit("mergeById", value, change)) };
@@ -201,6 +202,10 @@ fn merge_by(mut list: Vec<Value>, change: &Value, field: &str) -> Result<Value, 
     };
     for change in rows(change, field)? {
         let Value::Object(fields) = change else { continue };
+        if fields.get(REMOVED) == Some(&Value::Bool(true)) {
+            list.retain(|row| row.get(field) != fields.get(field));
+            continue;
+        }
         if let Some(known) = place(&list, fields.get(field)) {
             if let Some(Value::Object(row)) = list.get_mut(known) {
                 row.extend(fields.iter().map(|(key, value)| (key.clone(), value.clone())));

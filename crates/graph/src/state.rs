@@ -237,6 +237,22 @@ impl Changes {
         known.push_back(change);
     }
 
+    /// Takes in a change from outside that the state around has already: where earlier changes of the
+    /// same key are still to be applied to that state, they would undo it.
+    pub(crate) fn supersede(&mut self, outside: &Self, reducers: &BTreeMap<Key, Reducer>) {
+        for (key, later) in &outside.0 {
+            let settles = match reducers.get(key) {
+                None | Some(Reducer::Replace | Reducer::MergeById | Reducer::MergeBy(_)) => true,
+                Some(_) => false,
+            };
+            if settles && self.0.contains_key(key) {
+                for change in later {
+                    self.push(key.clone(), Arc::clone(change), reducers);
+                }
+            }
+        }
+    }
+
     /// Puts a change back that was taken out.
     pub(crate) fn put_back(&mut self, key: Key, change: Arc<Value>) {
         self.0.entry(key).or_default().push_front(change);

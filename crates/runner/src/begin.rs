@@ -20,7 +20,7 @@ use crate::perform::{AgentJob, Job, Parse, Task, WorkJob};
 use crate::question::Asker;
 use crate::run::Run;
 use crate::settings::OnQuestion;
-use crate::task_file::{self, TaskPath};
+use crate::task_file::{self, TaskPath, TaskRequest};
 use crate::timer::TimerKind;
 
 /// Where a workflow keeps what the user said on resume.
@@ -148,8 +148,6 @@ impl Run {
             }
             file.path = path;
         }
-        let current = view.get("currentTask").map(|task| task.as_ref().clone());
-        let iteration = view.get("iteration").and_then(|value| value.as_u64()).unwrap_or(0);
         let selected = match &file.selector {
             Some(call) => {
                 let path = TaskPath::new(&self.created.workspace, &file.path);
@@ -158,7 +156,17 @@ impl Run {
             }
             None => None,
         };
-        Ok(Job::TaskFile { file, current, selected, iteration })
+        // The rounds of a loop are numbered in the names of their steps.
+        let round = step.item().and_then(|round| round.parse::<u32>().ok());
+        let request = TaskRequest {
+            file: file.path,
+            selected,
+            current: view.get("currentTask").map(|task| task.as_ref().clone()),
+            iteration: view.get("iteration").and_then(|value| value.as_u64()).unwrap_or(0),
+            is_last_round: file.max_rounds > 0 && round == Some(file.max_rounds),
+            at: self.stage.clock.now().to_string(),
+        };
+        Ok(Job::TaskFile(file.op, Box::new(request)))
     }
 
     /// Looks at how full the lane's conversation is; of several, the fullest.

@@ -11,6 +11,7 @@ use atomic_session::SessionStatus;
 use serde::{Deserialize, Serialize};
 
 use crate::lane::{Loops, Shared, scope};
+use crate::task_file;
 
 /// Everything a run has to remember, folded from facts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -33,12 +34,34 @@ pub(crate) struct Book {
     pub(crate) questions: BTreeMap<QuestionId, Asked>,
     pub(crate) asked_so_far: u64,
     pub(crate) iteration: u64,
-    /// The iteration each scope is in.
-    pub(crate) iterations: BTreeMap<String, u64>,
+    #[serde(flatten)]
+    pub(crate) scopes: Scopes,
     pub(crate) spent: Spent,
     /// What the session was upgraded to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) upgraded: Option<Box<Upgraded>>,
+}
+
+/// What is known of single graphs of a run, by their scopes.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Scopes {
+    /// The iteration each scope is in.
+    pub(crate) iterations: BTreeMap<String, u64>,
+    /// The task that each round of a task loop is about, until it is completed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) loop_tasks: BTreeMap<String, LoopTask>,
+}
+
+/// The task that a round of a task loop is about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LoopTask {
+    /// The path of the task file, from the project's folder.
+    pub(crate) file: String,
+    pub(crate) id: String,
+    /// Whether one of its nodes was started.
+    pub(crate) begun: bool,
+    /// The last failure of one of its nodes.
+    pub(crate) error: Option<String>,
 }
 
 /// When a session began, and when something was last heard of it.
@@ -103,7 +126,7 @@ impl Default for Book {
             questions: BTreeMap::new(),
             asked_so_far: 0,
             iteration: 0,
-            iterations: BTreeMap::new(),
+            scopes: Scopes::default(),
             spent: Spent::default(),
             upgraded: None,
         }
@@ -114,6 +137,7 @@ impl Book {
     /// Takes in one fact.
     pub(crate) fn learn(&mut self, event: &Event, at: Moment) {
         self.times.last = Some(at);
+        self.scopes.learn_loop(event);
         match event {
             Event::SessionCreated(created) => {
                 self.times.created = Some(at);
@@ -215,7 +239,7 @@ impl Book {
         self.open.insert(started.step.clone(), open);
         if let Some(iteration) = started.iteration {
             self.iteration = iteration;
-            self.iterations.insert(scope(&started.step).to_owned(), iteration);
+            self.scopes.iterations.insert(scope(&started.step).to_owned(), iteration);
         }
     }
 
@@ -307,6 +331,41 @@ impl Book {
     pub(crate) fn waits(&self, step: &StepId) -> bool {
         self.questions.values().any(|asked| asked.step == *step && asked.answer.is_none())
     }
+}
+
+impl Scopes {
+    /// Takes in what a fact says about the task of a loop's round.
+    fn learn_loop(&mut self, event: &Event) {
+        if let Event::StepFinished { step, result, .. } = event {
+            let round = scope(step);
+            if let Some(task) = task_file::taken(step, &result.output) {
+                // One round follows another.
+                self.loop_tasks.retain(|other, _| loop_of(other) != loop_of(round));
+                self.loop_tasks.insert(round.to_owned(), task);
+            } else if task_file::is_completion(step, &result.output) {
+                self.loop_tasks.remove(round);
+            }
+        } else if let Event::StepStarted(started) = event {
+            let is_end = started.step.node().starts_with(atomic_workflow::ENOUGH_TASKS);
+            self.around(&started.step).for_each(|task| task.begun |= !is_end);
+        } else if let Event::StepFailed { step, error, .. } = event {
+            self.around(step).for_each(|task| task.error = Some(error.message.clone()));
+        }
+    }
+
+    /// The tasks of the rounds a step is in.
+    fn around(&mut self, step: &StepId) -> impl Iterator<Item = &mut LoopTask> {
+        let is_inside = move |round: &str| {
+            step.as_str().strip_prefix(round).is_some_and(|rest| rest.starts_with('/'))
+        };
+        let rounds = self.loop_tasks.iter_mut();
+        rounds.filter(move |(round, _)| is_inside(round)).map(|(_, task)| task)
+    }
+}
+
+/// The visit to a loop that a round belongs to.
+fn loop_of(round: &str) -> &str {
+    round.rsplit_once('[').map_or(round, |(visit, _)| visit)
 }
 
 /// Questions are numbered in the order they are asked: `q1`, `q2`, …

@@ -12,6 +12,8 @@ mod book;
 mod ceiling;
 mod certificate;
 mod commit;
+mod edited;
+mod edited_rows;
 mod entities;
 mod evaluate;
 mod fork;

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use atomic_event::{Created, Event, Moment, StepError};
 use atomic_graph::State;
+use atomic_graph::task::Task;
 use atomic_session::{PullRequest, SessionStatus, SessionSummary, TaskCount, TaskRow, TaskStatus};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::book::Book;
+use crate::book::{Book, LoopTask};
 use crate::lane::scope;
 use crate::run::{Run, RunError};
+use crate::task_file::{self, TaskPath};
 
 /// The summary is written at most this often, because writing it costs more than a step does.
 const SUMMARY_EVERY: Duration = Duration::from_millis(250);
@@ -23,16 +25,18 @@ pub(crate) struct Projection {
     /// The list the task file was last made from, and what was known of its items then.
     tasks: Option<(Arc<Value>, Items)>,
     count: TaskCount,
+    /// The tasks of loops as their files were last made to say.
+    loop_tasks: BTreeMap<String, (LoopTask, TaskStatus)>,
     /// When the summary is to be written.
     due: Option<Instant>,
 }
 
 /// What becomes of tasks before the workflow has said so.
 #[derive(Debug, Default, PartialEq)]
-struct Items {
-    running: BTreeSet<String>,
+pub(crate) struct Items {
+    pub(crate) running: BTreeSet<String>,
     /// Those that could not go on, and why.
-    failed: BTreeMap<String, StepError>,
+    pub(crate) failed: BTreeMap<String, StepError>,
 }
 
 /// An entry of `progress.txt`.
@@ -64,7 +68,9 @@ impl Run {
     pub(crate) fn project_all(&mut self) -> Result<(), RunError> {
         self.project_tasks()?;
         self.projection.due = None;
-        let Some(mut summary) = summary(&self.created, &self.book, self.projection.count) else {
+        let kept_edits = self.session.kept_tasks();
+        let tasks = TaskCount { kept_edits, ..self.projection.count.clone() };
+        let Some(mut summary) = summary(&self.created, &self.book, tasks) else {
             return Ok(());
         };
         summary.result = self.machine.result().cloned();
@@ -73,10 +79,10 @@ impl Run {
 
     /// Writes the task list when it has changed, before anybody who reads it is started.
     pub(crate) fn project_tasks(&mut self) -> Result<(), RunError> {
+        self.project_loop_tasks();
         let state = self.machine.newest();
         let Some(list) = state.get("tasks") else { return Ok(()) };
-        let running = self.machine.running().into_iter().filter_map(|(step, _)| step.item());
-        let items = Items { running: running.collect(), failed: self.machine.failed_items() };
+        let items = self.items();
         if let Some((known, before)) = &self.projection.tasks
             && Arc::ptr_eq(known, list)
             && *before == items
@@ -89,11 +95,72 @@ impl Run {
         }
         self.projection.count = count(&rows);
         self.projection.tasks = Some((Arc::clone(list), items));
-        if let Some(kept) = self.session.write_tasks(&rows)? {
-            let path = kept.path.display();
-            self.complain(&format!("tasks.json was changed by somebody else; kept as {path}"));
+        let Some(kept) = self.session.write_tasks(&rows)? else { return Ok(()) };
+        let path = kept.path.display();
+        let text = format!(
+            "tasks.json was edited during the run; the edit was not used and is kept as {path}"
+        );
+        self.complain(&text);
+        if self.machine.outcome().is_some() {
+            // The journal has its last fact; the summary names the copy.
+            return Ok(());
+        }
+        self.record_without_consequences(vec![Event::Noted { text }])
+    }
+
+    /// Compares the task list with what was written, also where nothing has changed since: an edit
+    /// that was made during the run must not be taken for one that was made afterwards.
+    pub(crate) fn project_tasks_again(&mut self) -> Result<(), RunError> {
+        if self.projection.tasks.take().is_some() {
+            self.project_tasks()?;
         }
         Ok(())
+    }
+
+    /// What becomes of tasks before the workflow has said so.
+    pub(crate) fn items(&self) -> Items {
+        let running = self.machine.running().into_iter().filter_map(|(step, _)| step.item());
+        let begun = self
+            .book
+            .scopes
+            .loop_tasks
+            .iter()
+            .filter(|(round, task)| task.begun && self.machine.is_under_way(round));
+        let begun = begun.map(|(_, task)| task.id.clone());
+        Items { running: running.chain(begun).collect(), failed: self.machine.failed_items() }
+    }
+
+    /// Writes into the files of task loops which task is being worked on, and which has failed.
+    fn project_loop_tasks(&mut self) {
+        let mut stand = BTreeMap::new();
+        for (round, task) in &self.book.scopes.loop_tasks {
+            if !task.begun {
+                continue;
+            }
+            let status = match &task.error {
+                _ if self.machine.is_under_way(round) => TaskStatus::InProgress,
+                Some(_) => TaskStatus::Failed,
+                // What it was for has been settled elsewhere.
+                None => TaskStatus::Pending,
+            };
+            stand.insert(round.clone(), (task.clone(), status));
+        }
+        if stand == self.projection.loop_tasks {
+            return;
+        }
+        let at = self.stage.clock.now().to_string();
+        let before = &self.projection.loop_tasks;
+        for (_, (task, status)) in
+            stand.iter().filter(|(round, now)| before.get(*round) != Some(*now))
+        {
+            let path = TaskPath::new(&self.created.workspace, &task.file);
+            let error = task.error.as_deref().filter(|_| *status == TaskStatus::Failed);
+            if let Err(problem) = task_file::mark(&path, &task.id, (*status, error), &at) {
+                // The loop's own steps fail when the file cannot be used.
+                self.complain(&problem);
+            }
+        }
+        self.projection.loop_tasks = stand;
     }
 
     /// Adds entries to `progress.txt`, unless they are there already.
@@ -142,7 +209,7 @@ pub(crate) fn tasks_at_rest(state: &State) -> TaskCount {
 
 fn count(rows: &[TaskRow]) -> TaskCount {
     let done = rows.iter().filter(|row| row.status == TaskStatus::Completed).count();
-    TaskCount { done, total: rows.len() }
+    TaskCount { done, total: rows.len(), kept_edits: vec![] }
 }
 
 /// What a fact has to say in `progress.txt`, once `book` has learned it and nothing later: the
@@ -151,7 +218,8 @@ pub(crate) fn progress_entry(book: &Book, event: &Event, at: Moment) -> Option<E
     if let Event::StepFinished { step, result, .. } = event {
         let entry = result.output.get("progress")?;
         let field = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
-        let iteration = book.iterations.get(scope(step)).unwrap_or(&book.iteration).to_string();
+        let iteration =
+            book.scopes.iterations.get(scope(step)).unwrap_or(&book.iteration).to_string();
         // Only the first: what follows may be somebody's own words.
         let heading = field("heading").replacen("{n}", &iteration, 1);
         let mut text = field("text").to_owned();
@@ -170,46 +238,35 @@ pub(crate) fn progress_entry(book: &Book, event: &Event, at: Moment) -> Option<E
 }
 
 /// The task list as people see it.
-fn task_rows(list: &Value, items: &Items) -> Vec<TaskRow> {
+pub(crate) fn task_rows(list: &Value, items: &Items) -> Vec<TaskRow> {
     let Some(list) = list.as_array() else { return vec![] };
     let text = |row: &Value, key: &str| row.get(key).and_then(Value::as_str).map(str::to_owned);
-    let status = |row: &Value| match row.get("status").and_then(Value::as_str) {
-        Some("completed" | "skipped") => TaskStatus::Completed,
-        Some("failed") => TaskStatus::Failed,
-        Some("in_progress") => TaskStatus::InProgress,
-        _ => TaskStatus::Pending,
-    };
-    let done: BTreeSet<String> = list
-        .iter()
-        .filter(|row| status(row) == TaskStatus::Completed)
-        .filter_map(|row| text(row, "id"))
-        .collect();
-    list.iter()
-        .filter_map(|row| {
-            let id = text(row, "id")?;
-            let blockers = row.get("blockedBy").and_then(Value::as_array).into_iter().flatten();
-            let blocked_by = blockers
-                .filter_map(|blocker| blocker.as_str())
-                .filter(|blocker| !done.contains(*blocker))
-                .map(str::to_owned)
-                .collect();
-            let failure = items.failed.get(&id).filter(|_| status(row) == TaskStatus::Pending);
-            let status = match failure {
-                _ if items.running.contains(&id) => TaskStatus::InProgress,
-                Some(_) => TaskStatus::Failed,
-                None => status(row),
-            };
-            let failure = failure.map(|error| error.message.clone());
-            Some(TaskRow {
-                content: text(row, "content").unwrap_or_default(),
-                active_form: text(row, "activeForm").unwrap_or_default(),
-                error: failure
-                    .or_else(|| text(row, "error"))
-                    .filter(|_| status != TaskStatus::Completed),
-                id,
-                status,
-                blocked_by,
-            })
+    // A word that is not known is an error of the node that starts tasks.
+    let status = |task: Task<'_>| task.status().unwrap_or(TaskStatus::Pending);
+    let done: BTreeSet<&str> =
+        list.iter().map(Task).filter(|task| task.is_done()).filter_map(Task::id).collect();
+    let as_seen = |row: &Value| {
+        let task = Task(row);
+        let id = task.id()?.to_owned();
+        let open = task.blockers().filter(|blocker| !done.contains(blocker));
+        let failure = items.failed.get(&id).filter(|_| status(task) == TaskStatus::Pending);
+        let status = match failure {
+            _ if items.running.contains(&id) => TaskStatus::InProgress,
+            Some(_) => TaskStatus::Failed,
+            None => status(task),
+        };
+        let failure = failure.map(|error| error.message.clone());
+        let content = task.content().unwrap_or_default().to_owned();
+        Some(TaskRow {
+            active_form: text(row, "activeForm").unwrap_or_else(|| content.clone()),
+            content,
+            error: failure
+                .or_else(|| text(row, "error"))
+                .filter(|_| status != TaskStatus::Completed),
+            blocked_by: open.map(str::to_owned).collect(),
+            id,
+            status,
         })
-        .collect()
+    };
+    list.iter().filter_map(as_seen).collect()
 }

@@ -118,7 +118,8 @@ impl Run {
             revived,
             upgraded,
         });
-        let mut events = run.changed_settings(&before);
+        let mut events = run.edits_while_paused()?;
+        events.extend(run.changed_settings(&before));
         events.extend(options.instruction.map(|text| Event::Instructed { text }));
         events.push(resumed);
         events.extend(run.lost_steps());

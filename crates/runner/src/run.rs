@@ -258,6 +258,7 @@ impl Run {
         self.stop_all().await;
         self.stage.end_resting().await;
         let outcome = outcome?;
+        self.project_tasks_again()?;
         self.project_all()?;
         let (session, dir) = (self.created.session.clone(), self.session.dir().to_owned());
         Ok(Ended { session, dir, outcome })
@@ -384,12 +385,14 @@ impl Run {
 
     async fn pause(&mut self, reason: String) -> Result<Outcome, RunError> {
         self.wind_down().await?;
+        self.project_tasks_again()?;
         self.record_without_consequences(vec![Event::RunPaused { reason }])?;
         Ok(Outcome::Paused)
     }
 
     async fn wait_for_answers(&mut self) -> Result<Outcome, RunError> {
         self.wind_down().await?;
+        self.project_tasks_again()?;
         let open: Vec<_> = self.book.unanswered();
         let open: Vec<(QuestionId, Question)> =
             open.into_iter().map(|(id, asked)| (id.clone(), asked.question.clone())).collect();

@@ -1,12 +1,16 @@
 //! A file of tasks that belongs to the project: a list, or an object with a list in it. What was
-//! read in one shape is written back in the same shape, with everything else left as it is.
+//! read in one shape is written back in the same shape and with the same words, with everything
+//! else left as it is.
 
 use std::path::{Path, PathBuf};
 
-use atomic_event::StepResult;
+use atomic_event::{StepId, StepResult, TaskStatus};
 use atomic_files::PROJECT_LIMIT;
+use atomic_graph::task::{STATUS_WORDS, Task, ready};
 use atomic_registry::project::ProjectFiles;
 use serde_json::{Map, Value, json};
+
+use crate::book::LoopTask;
 
 /// The path of a file of tasks in a project.
 pub(crate) struct TaskPath {
@@ -29,63 +33,140 @@ impl TaskPath {
     }
 }
 
-/// The tasks of a file, in our words.
+/// What a step of a task loop is to do with its file.
+#[derive(Debug, Default)]
+pub(crate) struct TaskRequest {
+    /// The path of the file, from the project's folder.
+    pub(crate) file: String,
+    /// What the workflow's own selector picked, when it has one.
+    pub(crate) selected: Option<Value>,
+    /// The task that is being worked on.
+    pub(crate) current: Option<Value>,
+    /// How many tasks were taken before.
+    pub(crate) iteration: u64,
+    /// Whether the loop ends after this round, whatever is left.
+    pub(crate) is_last_round: bool,
+    /// The time, as it is written into the file.
+    pub(crate) at: String,
+}
+
+/// The tasks of a file, in our words. Nobody works on them: the loop asks between two rounds.
 pub(crate) fn tasks(path: &TaskPath) -> Result<Vec<Value>, String> {
-    Ok(read(path)?.tasks)
+    let mut tasks = read(path)?.tasks;
+    for task in &mut tasks {
+        if Task(task).status() == Ok(TaskStatus::InProgress) {
+            task["status"] = TaskStatus::Pending.word().into();
+        }
+    }
+    Ok(tasks)
 }
 
 /// The next task that can be done: put under `currentTask`, with the whole list under `tasks`.
-/// `iteration` is how many were taken before it.
-pub(crate) fn next(
-    path: &TaskPath,
-    selected: Option<&Value>,
-    iteration: u64,
-) -> Result<StepResult, String> {
-    let tasks = read(path)?.tasks;
-    let chosen = match selected {
+pub(crate) fn next(path: &TaskPath, request: &TaskRequest) -> Result<StepResult, String> {
+    let tasks = tasks(path)?;
+    let chosen = match &request.selected {
         Some(Value::Null) => None,
-        Some(task) => Some(task.clone()),
-        None => ready(&tasks),
+        Some(picked) => Some(find(&tasks, picked).ok_or_else(|| {
+            format!("{}: `taskSelector` picked {picked}, which is not in it", path.display())
+        })?),
+        None => ready(&tasks).first().map(|task| task.0),
     };
-    let done = chosen.is_none();
-    let left = tasks.iter().filter(|task| !is_done(task)).count();
-    if done && left > 0 && selected.is_none() {
-        let waiting: Vec<&str> =
-            tasks.iter().filter(|task| !is_done(task)).filter_map(|task| id(task)).collect();
-        let waiting = waiting.join(", ");
-        let path = path.display();
-        return Err(format!("{path}: no task can be started; left are {waiting}"));
+    let left: Vec<&Value> = tasks.iter().filter(|task| !Task(task).is_done()).collect();
+    if chosen.is_none() && !left.is_empty() && request.selected.is_none() {
+        return Err(stuck(path, &tasks, &left));
     }
-    let mut result = StepResult::output(json!({ "task": chosen, "left": left }));
-    if done {
-        result = result.set("allTasksComplete", left == 0);
-    } else {
-        result = result.set("iteration", iteration + 1);
+    let (done, left) = (chosen.is_none(), left.len());
+    let chosen = chosen.cloned().map(|mut task| {
+        task["status"] = TaskStatus::InProgress.word().into();
+        task
+    });
+    let output = json!({ "task": chosen, "left": left, "file": request.file });
+    let mut result = StepResult::output(output);
+    if !done {
+        result = result.set("iteration", request.iteration + 1);
     }
     Ok(result
         .set("tasks", tasks)
         .set("shouldContinue", !done)
+        .set("allTasksComplete", left == 0)
+        .set("maxIterationsReached", false)
         .set("currentTask", chosen.unwrap_or_default())
         .set("tasksDone", done))
 }
 
-/// Marks a task as done, in the file too.
-pub(crate) fn complete(path: &TaskPath, current: Option<&Value>) -> Result<StepResult, String> {
-    let wanted = current.and_then(id).ok_or("there is no `currentTask` with an `id`")?.to_owned();
-    let mut file = read(path)?;
-    let row = file.rows().iter_mut().find(|row| id(row) == Some(&wanted));
-    let Some(Value::Object(row)) = row else {
-        let path = path.display();
-        return Err(format!("{path}: the task {wanted} is not in it any more"));
+/// Why no task can be started.
+fn stuck(path: &TaskPath, tasks: &[Value], left: &[&Value]) -> String {
+    let is_open =
+        |id: &&str| !tasks.iter().any(|row| Task(row).id() == Some(id) && Task(row).is_done());
+    let why = |row: &&Value| {
+        let task = Task(row);
+        let id = task.id().unwrap_or_default();
+        if task.status() == Ok(TaskStatus::Failed) {
+            return format!("{id} (failed)");
+        }
+        let blockers: Vec<&str> = task.blockers().filter(is_open).collect();
+        format!("{id} (blocked by {})", blockers.join(", "))
     };
-    let before = row.get("status").and_then(Value::as_str).unwrap_or_default();
-    // A file that speaks of passing and failing goes on doing so.
-    let word = if matches!(before, "failing" | "passing") { "passing" } else { "completed" };
-    row.insert("status".to_owned(), word.into());
-    let text = serde_json::to_string_pretty(&file.whole).map_err(|error| error.to_string())?;
-    replace(path, &format!("{text}\n"))?;
+    let left: Vec<String> = left.iter().map(why).collect();
+    format!(
+        "{}: no task can be started; left are {}\n  hint: set the status of a failed task to \
+         `pending` to have it done again",
+        path.display(),
+        left.join(", ")
+    )
+}
+
+/// Marks a task as done, in the file too.
+pub(crate) fn complete(path: &TaskPath, request: &TaskRequest) -> Result<StepResult, String> {
+    let current = request.current.as_ref();
+    let id = current.and_then(id).ok_or("there is no `currentTask` with an `id`")?.to_owned();
+    let mut file = read(path)?;
+    file.set_status(&id, TaskStatus::Completed, None)
+        .ok_or_else(|| format!("{}: the task {id} is not in it any more", path.display()))?;
+    file.write(path, &request.at)?;
     let tasks = file.rows().iter().map(normal).collect::<Vec<_>>();
-    Ok(StepResult::output(json!({ "completed": wanted })).set("tasks", tasks))
+    let left = tasks.iter().filter(|task| !Task(task).is_done()).count();
+    let mut result = StepResult::output(json!({ "completed": id }))
+        .set("allTasksComplete", left == 0)
+        .set("tasks", tasks);
+    if request.is_last_round {
+        result = result.set("shouldContinue", false).set("maxIterationsReached", left > 0);
+    }
+    Ok(result)
+}
+
+/// The task that a step of [`next`] has taken, when this is what one returned.
+pub(crate) fn taken(step: &StepId, output: &Value) -> Option<LoopTask> {
+    if !step.node().starts_with("next-task") {
+        return None;
+    }
+    let file = output.get("file")?.as_str()?.to_owned();
+    output.get("left")?.as_u64()?;
+    let id = id(output.get("task")?)?.to_owned();
+    Some(LoopTask { file, id, begun: false, error: None })
+}
+
+/// Whether this is what a step of [`complete`] returned.
+pub(crate) fn is_completion(step: &StepId, output: &Value) -> bool {
+    step.node().starts_with("complete-task") && output.get("completed").is_some()
+}
+
+/// Writes down how a task stands, unless the file says so or the task is done. A task that is not
+/// in the file any more is nobody's.
+pub(crate) fn mark(
+    path: &TaskPath,
+    id: &str,
+    (status, error): (TaskStatus, Option<&str>),
+    at: &str,
+) -> Result<(), String> {
+    let mut file = read(path)?;
+    let row = file.tasks.iter().find(|row| Task(row).id() == Some(id));
+    let Some(known) = row.and_then(|row| Task(row).status().ok()) else { return Ok(()) };
+    if known == status || known == TaskStatus::Completed {
+        return Ok(());
+    }
+    file.set_status(id, status, error);
+    file.write(path, at)
 }
 
 /// A file of tasks as it is, and its tasks in our words.
@@ -105,6 +186,60 @@ impl TaskList {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => &mut [],
         }
     }
+
+    /// Whether the file uses the words of version 1.0: `passing`, `failing`, `name`.
+    fn is_version_1(&mut self) -> bool {
+        if self.whole.get("version").is_some() {
+            return true;
+        }
+        let has = |rows: &[Value], words: [&str; 3]| {
+            let word = |row: &Value| row.get("status").and_then(Value::as_str).map(str::to_owned);
+            rows.iter().filter_map(word).any(|word| words.contains(&word.as_str()))
+        };
+        let is_named = |row: &Value| row.get("name").is_some() && row.get("content").is_none();
+        let rows = self.rows();
+        has(rows, ["passing", "failing", "skipped"])
+            || !has(rows, ["completed", "failed", "blocked"]) && rows.iter().any(is_named)
+    }
+
+    /// Changes the status of a task, in the words of the file. Nothing when it is not there.
+    fn set_status(&mut self, wanted: &str, status: TaskStatus, error: Option<&str>) -> Option<()> {
+        let is_version_1 = self.is_version_1();
+        let row = self.rows().iter_mut().find(|row| id(row) == Some(wanted))?.as_object_mut()?;
+        let word = match status {
+            TaskStatus::Completed if is_version_1 => "passing",
+            TaskStatus::Failed if is_version_1 => "failing",
+            _ => status.word(),
+        };
+        row.insert("status".to_owned(), word.into());
+        // Version 1.0 has no place for an error but its `metadata`.
+        let about = if is_version_1 {
+            match (row.get_mut("metadata"), error) {
+                (Some(Value::Object(metadata)), _) => Some(metadata),
+                (None, Some(_)) => {
+                    row.entry("metadata").or_insert_with(|| json!({})).as_object_mut()
+                }
+                _ => None,
+            }
+        } else {
+            Some(row)
+        };
+        if let Some(about) = about {
+            match error {
+                Some(error) => drop(about.insert("error".to_owned(), error.into())),
+                None => drop(about.remove("error")),
+            }
+        }
+        Some(())
+    }
+
+    fn write(&mut self, path: &TaskPath, at: &str) -> Result<(), String> {
+        if let Some(Value::Object(metadata)) = self.whole.get_mut("metadata") {
+            metadata.insert("updatedAt".to_owned(), at.into());
+        }
+        let text = serde_json::to_string_pretty(&self.whole).map_err(|error| error.to_string())?;
+        replace(path, &format!("{text}\n"))
+    }
 }
 
 fn read(path: &TaskPath) -> Result<TaskList, String> {
@@ -119,10 +254,17 @@ fn read(path: &TaskPath) -> Result<TaskList, String> {
     if !shaped {
         return Err(format!("{place}: neither a list of tasks nor an object with `tasks`"));
     }
-    file.tasks = file.rows().iter().map(normal).collect();
-    if let Some(number) = file.tasks.iter().position(|task| id(task).is_none()) {
-        return Err(format!("{place}: task {} has no `id`", number + 1));
+    for (number, row) in (1..).zip(file.rows().iter()) {
+        let Some(id) = id(row) else { return Err(format!("{place}: task {number} has no `id`")) };
+        if let Err(word) = Task(row).status() {
+            let known: Vec<&str> = STATUS_WORDS.iter().map(|(word, _)| *word).collect();
+            let known = known.join(", ");
+            return Err(format!(
+                "{place}: task {id} has the status {word}\n  hint: write one of {known}"
+            ));
+        }
     }
+    file.tasks = file.rows().iter().map(normal).collect();
     Ok(file)
 }
 
@@ -130,44 +272,24 @@ fn read(path: &TaskPath) -> Result<TaskList, String> {
 fn normal(row: &Value) -> Value {
     let Some(fields) = row.as_object() else { return row.clone() };
     let mut task: Map<String, Value> = fields.clone();
-    let text = |keys: &[&str]| {
-        keys.iter().find_map(|key| fields.get(*key)).and_then(Value::as_str).map(str::to_owned)
-    };
-    if let Some(content) = text(&["content", "title", "name"]) {
+    let known = Task(row);
+    if let Some(content) = known.content() {
         task.insert("content".to_owned(), content.into());
     }
-    let status = match text(&["status"]).as_deref() {
-        Some("passing" | "skipped" | "completed") => "completed",
-        Some("failed") => "failed",
-        Some("in_progress") => "in_progress",
-        _ => "pending",
-    };
-    task.insert("status".to_owned(), status.into());
-    if let Some(blockers) = fields.get("blockedBy").or_else(|| fields.get("dependencies")) {
-        task.insert("blockedBy".to_owned(), blockers.clone());
+    let status = known.status().unwrap_or(TaskStatus::Pending);
+    task.insert("status".to_owned(), status.word().into());
+    if fields.contains_key("blockedBy") || fields.contains_key("dependencies") {
+        task.insert("blockedBy".to_owned(), known.blockers().collect::<Vec<_>>().into());
     }
     Value::Object(task)
 }
 
 fn id(task: &Value) -> Option<&str> {
-    task.get("id").and_then(Value::as_str)
+    Task(task).id()
 }
 
-fn is_done(task: &Value) -> bool {
-    task.get("status").and_then(Value::as_str) == Some("completed")
-}
-
-/// The first task that is not done and waits for nothing; lower `priority` first.
-fn ready(tasks: &[Value]) -> Option<Value> {
-    let done: Vec<&str> = tasks.iter().filter(|task| is_done(task)).filter_map(id).collect();
-    let free = |task: &&Value| {
-        let blockers = task.get("blockedBy").and_then(Value::as_array).into_iter().flatten();
-        let open = task.get("status").and_then(Value::as_str);
-        matches!(open, Some("pending" | "in_progress"))
-            && blockers.filter_map(Value::as_str).all(|blocker| done.contains(&blocker))
-    };
-    let priority = |task: &&Value| task.get("priority").and_then(Value::as_i64).unwrap_or(0);
-    tasks.iter().filter(free).min_by_key(priority).cloned()
+fn find<'t>(tasks: &'t [Value], picked: &Value) -> Option<&'t Value> {
+    tasks.iter().find(|task| id(task).is_some() && id(task) == id(picked))
 }
 
 /// Puts a file in another's place, whole.
@@ -178,12 +300,17 @@ fn replace(path: &TaskPath, text: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use atomic_event::TaskStatus;
     use serde_json::{Value, json};
 
-    use super::{TaskPath, complete, next};
+    use super::{TaskPath, TaskRequest, complete, mark, next};
+
+    fn at(time: &str) -> TaskRequest {
+        TaskRequest { at: time.to_owned(), ..TaskRequest::default() }
+    }
 
     #[test]
-    fn tasks_are_taken_in_order_and_the_file_keeps_its_shape() {
+    fn tasks_are_taken_in_order_and_the_file_keeps_its_shape_and_words() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tasks.json");
         let shapes = [
@@ -191,31 +318,67 @@ mod tests {
                 {"id": "b", "content": "two", "status": "pending", "blockedBy": ["a"]},
                 {"id": "a", "title": "one", "status": "blocked", "extra": 1},
             ]),
-            json!({"version": "1.0", "source": "x", "tasks": [
-                {"id": "b", "name": "two", "status": "failing", "dependencies": ["a"]},
-                {"id": "a", "name": "one", "status": "failing", "metadata": {}},
+            json!({"version": "1.0", "metadata": {"updatedAt": "then", "source": "x"}, "tasks": [
+                {"id": "b", "name": "two", "status": "pending", "dependencies": ["a", "c"]},
+                {"id": "a", "name": "one", "status": "pending", "priority": -1},
                 {"id": "c", "name": "three", "status": "skipped"},
             ]}),
         ];
         for shape in shapes {
             std::fs::write(&path, shape.to_string()).unwrap();
             let tasks = TaskPath::new(folder.path(), "tasks.json");
-            for expected in ["one", "two"] {
-                let result = next(&tasks, None, 0).unwrap();
-                assert_eq!(result.patch["currentTask"]["content"], expected);
-                assert_eq!(result.patch["tasksDone"], false);
-                complete(&tasks, result.patch.get("currentTask")).unwrap();
-            }
-            let result = next(&tasks, None, 0).unwrap();
-            assert_eq!(result.patch["tasksDone"], true);
-            let after: Value =
-                serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-            let word = if shape.is_array() { "completed" } else { "passing" };
             let mut wanted = shape.clone();
-            let rows = if shape.is_array() { &mut wanted } else { &mut wanted["tasks"] };
-            rows[0]["status"] = word.into();
-            rows[1]["status"] = word.into();
-            assert_eq!(after, wanted);
+            let is_list = shape.is_array();
+            let said = || -> Value {
+                serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap()
+            };
+            for (place, content) in [(1, "one"), (0, "two")] {
+                let result = next(&tasks, &at("now")).unwrap();
+                let current = &result.patch["currentTask"];
+                assert_eq!(current["content"], content);
+                assert_eq!(current["status"], "in_progress");
+                let id = current["id"].as_str().unwrap();
+                mark(&tasks, id, (TaskStatus::InProgress, None), "now").unwrap();
+                if !is_list {
+                    wanted["metadata"]["updatedAt"] = "now".into();
+                }
+                let rows = if is_list { &mut wanted } else { &mut wanted["tasks"] };
+                rows[place]["status"] = "in_progress".into();
+                assert_eq!(said(), wanted);
+                let request = TaskRequest { current: Some(current.clone()), ..at("now") };
+                complete(&tasks, &request).unwrap();
+                let rows = if is_list { &mut wanted } else { &mut wanted["tasks"] };
+                rows[place]["status"] = if is_list { "completed" } else { "passing" }.into();
+                assert_eq!(said(), wanted);
+            }
+            let result = next(&tasks, &at("now")).unwrap();
+            assert_eq!(result.patch["tasksDone"], true);
+            assert_eq!(result.patch["allTasksComplete"], true);
+        }
+    }
+
+    #[test]
+    fn a_failure_is_written_in_the_words_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tasks.json");
+        let table = [
+            (
+                json!([{"id": "a", "content": "one", "status": "in_progress"}]),
+                json!([{"id": "a", "content": "one", "status": "failed", "error": "no"}]),
+            ),
+            (
+                json!({"tasks": [{"id": "a", "name": "one", "status": "in_progress"}]}),
+                json!({"tasks": [{"id": "a", "name": "one", "status": "failing",
+                    "metadata": {"error": "no"}}]}),
+            ),
+        ];
+        for (before, after) in table {
+            std::fs::write(&path, before.to_string()).unwrap();
+            let tasks = TaskPath::new(folder.path(), "tasks.json");
+            mark(&tasks, "a", (TaskStatus::Failed, Some("no")), "now").unwrap();
+            let said: Value =
+                serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+            assert_eq!(said, after);
         }
     }
 
@@ -228,12 +391,17 @@ mod tests {
             ("[", "{}:1:1: not JSON: EOF while parsing a list at line 1 column 1"),
             ("{}", "{}: neither a list of tasks nor an object with `tasks`"),
             ("[{}]", "{}: task 1 has no `id`"),
-            (r#"[{"id": "a", "blockedBy": ["a"]}]"#, "{}: no task can be started; left are a"),
+            (r#"[{"id": "a", "status": "done"}]"#, "{}: task a has the status \"done\""),
+            (
+                r#"[{"id": "a", "blockedBy": ["a"]}, {"id": "b", "status": "failing"}]"#,
+                "{}: no task can be started; left are a (blocked by a), b (failed)",
+            ),
         ];
         for (text, expected) in table {
             std::fs::write(&path, text).unwrap();
             let tasks = TaskPath::new(folder.path(), "tasks.json");
-            assert_eq!(next(&tasks, None, 0).unwrap_err(), expected.replace("{}", &place));
+            let problem = next(&tasks, &at("now")).unwrap_err();
+            assert_eq!(problem.lines().next().unwrap(), expected.replace("{}", &place));
         }
     }
 }

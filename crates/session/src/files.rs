@@ -1,6 +1,6 @@
 //! The files people and other programs read, made from facts: the summary and the logs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use atomic_event::{BackendId, Moment, SessionId, WorkflowName};
 use serde::{Deserialize, Serialize};
@@ -31,12 +31,15 @@ pub enum SessionStatus {
 }
 
 /// How many tasks there are and how many are done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskCount {
     /// Completed ones.
     pub done: usize,
     /// All.
     pub total: usize,
+    /// Copies of lists that were edited while the run was going on, and were not used.
+    #[serde(default, rename = "keptEdits", skip_serializing_if = "Vec::is_empty")]
+    pub kept_edits: Vec<PathBuf>,
 }
 
 /// What `session.json` says.

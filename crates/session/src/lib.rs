@@ -30,6 +30,7 @@ mod snapshot;
 mod tasks;
 mod values;
 
+pub use atomic_event::TaskStatus;
 pub use disk::{AppendFile, Disk, Layout, Lock, LockError, MemoryDisk, RealDisk};
 pub use error::SessionError;
 pub use files::{PullRequest, SessionStatus, SessionSummary, TaskCount};
@@ -38,5 +39,5 @@ pub use inbox::{InboxAnswer, Left, leave_answer};
 pub use index::{FindError, Index, IndexEntry, Listing};
 pub use reader::Facts;
 pub use session::{Opened, Session, Torn};
-pub use tasks::{Kept, TaskRow, TaskStatus, read_tasks};
+pub use tasks::{Kept, TaskRow, read_tasks};
 pub use values::ValueFiles;

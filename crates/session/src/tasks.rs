@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use atomic_event::TaskStatus;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -17,20 +18,6 @@ use crate::{Disk, Session, SessionError, limits};
 
 pub(crate) const TASKS: &str = "tasks.json";
 pub(crate) const HASHES: &str = ".tasks.sha256";
-
-/// How a task stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TaskStatus {
-    /// Not begun, or to be done again.
-    Pending,
-    /// Being worked on.
-    InProgress,
-    /// Done and checked.
-    Completed,
-    /// Given up.
-    Failed,
-}
 
 /// A row of `tasks.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,7 +80,9 @@ impl Session {
         }
         let found_hash = found.as_deref().map(sha256);
         let kept = match (&found, &found_hash) {
-            (Some(found), Some(hash)) if !self.our_lists().contains(hash) => {
+            (Some(found), Some(hash))
+                if !self.our_lists().contains(hash) && !says_the_same(found, rows) =>
+            {
                 Some(self.keep_edited(found)?)
             }
             _ => None,
@@ -104,9 +93,30 @@ impl Session {
         Ok(kept)
     }
 
+    /// What stands in `tasks.json`, when somebody else has written it.
+    pub fn edited_tasks(&mut self) -> Result<Option<Vec<u8>>, SessionError> {
+        let path = self.dir.join(TASKS);
+        match self.disk.read(&path, limits::TASKS) {
+            Ok(found) => Ok(Some(found).filter(|found| !self.our_lists().contains(&sha256(found)))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(SessionError::while_doing("read", &path)(error)),
+        }
+    }
+
+    /// Takes an edited list as ours: it was read, and is not kept aside when it is written over.
+    pub fn adopt_tasks(&mut self, edited: &[u8]) {
+        self.our_lists();
+        self.tasks.ours.get_or_insert_default().insert(sha256(edited));
+    }
+
+    /// The copies of edited lists that were kept aside, oldest first.
+    pub fn kept_tasks(&self) -> Vec<PathBuf> {
+        let names = (1..).map(|n| self.dir.join(kept_name(n)));
+        names.take_while(|path| self.disk.exists(path).unwrap_or(false)).collect()
+    }
+
     fn keep_edited(&self, found: &[u8]) -> Result<Kept, SessionError> {
-        let name = |n: u32| format!("tasks.edited-{n}.json");
-        let path = unused(self.disk.as_ref(), &self.dir, name)?;
+        let path = unused(self.disk.as_ref(), &self.dir, kept_name)?;
         self.disk.replace(&path, found).map_err(SessionError::while_doing("write", &path))?;
         Ok(Kept { path })
     }
@@ -127,4 +137,13 @@ impl Session {
         self.tasks.ours = Some(hashes);
         Ok(())
     }
+}
+
+fn kept_name(n: u32) -> String {
+    format!("tasks.edited-{n}.json")
+}
+
+/// Whether a list was only written down in another way.
+fn says_the_same(found: &[u8], rows: &[TaskRow]) -> bool {
+    serde_json::from_slice::<Vec<TaskRow>>(found).is_ok_and(|found| found == rows)
 }

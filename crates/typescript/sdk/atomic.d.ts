@@ -27,7 +27,7 @@ declare module "atomic/types" {
     prompt: string;
   }
 
-  /** A task. `title` is read as `content`. */
+  /** A task. `title` is read as `content`, `blocked` as `pending`, `passing` and `skipped` as `completed`, `failing` as `failed`. */
   export interface WorkflowTask {
     id: string;
     /** What is to be done, in one line. */
@@ -427,10 +427,23 @@ declare module "atomic/types" {
     tasks?: Task[];
     /** How many tasks were taken. */
     iteration?: number;
-    /** Whether there was another task. */
+    /** Whether there is another task. */
     shouldContinue?: boolean;
-    /** Whether none was left when there was none to take any more. */
+    /** Whether every task of the file is done. */
     allTasksComplete?: boolean;
+    /** Whether tasks were left when the limit was met. */
+    maxIterationsReached?: boolean;
+  }
+  /** The state of a graph with a `criteriaLoopNode`. */
+  export interface CriteriaLoopState extends BaseState {
+    /** How many rounds there were. */
+    iteration?: number;
+    /** Whether there is another round. */
+    shouldContinue?: boolean;
+    /** Whether the last node has said the word. */
+    criteriaComplete?: boolean;
+    /** Whether it had not when the limit was met. */
+    maxIterationsReached?: boolean;
   }
 
   /** What follows what. A list of nodes in `from` waits for all of them. */

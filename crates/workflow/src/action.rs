@@ -197,6 +197,14 @@ pub struct TaskFile {
     /// Picks the next task instead of the order of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<FunctionId>,
+    /// The number of rounds after which the loop ends whatever is left; 0 means no limit.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub max_rounds: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// What to do with a file of tasks.

@@ -16,6 +16,7 @@ pub mod descriptor;
 mod function;
 mod host;
 mod json;
+mod loops;
 mod shell;
 mod template;
 mod typed;
@@ -46,6 +47,7 @@ pub use function::{
 };
 pub use host::{Host, HostFuture, LogLevel};
 pub use json::find_json;
+pub use loops::ENOUGH_TASKS;
 pub use shell::{Refusal, ShellCommand, ShellTemplateError, render_shell};
 pub use template::render;
 pub use typed::{

@@ -15,6 +15,7 @@ use std::thread::JoinHandle;
 use atomic_event::{Delta, Envelope, Event, Intent, Question, QuestionId, StepError};
 use atomic_graph::{Graph, code};
 use atomic_runner::{Ended, Outcome, Show, Shown, StreamMode};
+use atomic_session::SessionSummary;
 use serde::Deserialize as _;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -174,6 +175,12 @@ fn steps_farewell(ended: &Ended) {
     for line in task_lines(&ended.dir) {
         paint::line(&line);
     }
+    for copy in kept_edits(&ended.dir) {
+        let copy = copy.display();
+        let note =
+            format!("note: tasks.json was edited during a run; the edit was not used: {copy}");
+        paint::line(&paint::printable(&note));
+    }
     match &ended.outcome {
         Outcome::Completed => {
             let LastWords { text, result } = last_words(&ended.dir);
@@ -202,6 +209,12 @@ fn steps_farewell(ended: &Ended) {
             paint::line(&resume_line(ended));
         }
     }
+}
+
+/// The copies of task lists that were edited during a run.
+fn kept_edits(session: &Path) -> Vec<PathBuf> {
+    let summary = SessionSummary::read(crate::stage::disk().as_ref(), session);
+    summary.map_or_else(|_| vec![], |summary| summary.tasks.kept_edits)
 }
 
 fn resume_line(ended: &Ended) -> String {

@@ -117,6 +117,9 @@ fn an_edit_of_the_task_list_is_kept_aside_and_said() {
     let log = fs::read_to_string(env.session().join("logs/errors.log")).unwrap();
     let said = log.lines().filter(|line| line.contains(&kept.display().to_string())).count();
     assert_eq!(said, 1, "{log}");
+    let lines = ran.stdout.lines().filter(|line| line.contains(&kept.display().to_string()));
+    assert_eq!(lines.count(), 2, "when it is noticed, and at the end: {}", ran.stdout);
+    assert_eq!(env.summary()["tasks"]["keptEdits"][0], kept.display().to_string());
 }
 
 #[test]

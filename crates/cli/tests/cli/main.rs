@@ -61,6 +61,7 @@ mod shell_templates;
 mod strange_files;
 mod strange_sessions;
 mod stream;
+mod task_lists;
 mod terminal;
 mod trust;
 mod trust_changes;

@@ -10,7 +10,8 @@ use super::limit::wrong_value;
 use super::region::{Ending, Region};
 use super::{Machine, Place};
 use crate::state::Changes;
-use crate::{Each, ItemOrder, Key, Kind, Ready, Reducer, State, StepError};
+use crate::task::{STATUS_WORDS, Task, ready};
+use crate::{Each, ItemOrder, Key, Kind, Ready, Reducer, State, StepError, code};
 
 /// What a fan knows about its items.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -69,6 +70,13 @@ impl Machine {
         let list = list
             .and_then(Value::as_array)
             .ok_or_else(|| wrong_value(&program.plan(plan).node(node).id, key, "a list", list))?;
+        if each.ready == Ready::Tasks
+            && let Some(problem) = odd_status(list)
+        {
+            let node = &program.plan(plan).node(node).id;
+            let message = format!("node `{node}`, key `{key}`: {problem}");
+            return Err(StepError::new(code::WRONG_VALUE, message));
+        }
         let Region { fan, running, failed, waking, ending, .. } = region;
         // At a limit of the run one item that fails is enough; the others are still in the list.
         let hopeless = exhausted && !failed.is_empty();
@@ -208,25 +216,27 @@ impl Fan {
         list: &[Value],
         is_busy: impl Fn(&str) -> bool,
     ) -> Option<(String, Value)> {
-        let status = |row: &Value, wanted: &[&str]| {
-            row.get("status").and_then(Value::as_str).is_some_and(|s| wanted.contains(&s))
-        };
-        let done: BTreeSet<&str> = list
-            .iter()
-            .filter(|row| status(row, &["completed", "skipped"]))
-            .filter_map(|row| row.get("id")?.as_str())
-            .collect();
-        let unblocked = |row: &Value| {
-            let blockers = row.get("blockedBy").and_then(Value::as_array);
-            let is_done = |id: &Value| id.as_str().is_some_and(|id| done.contains(id));
-            blockers.is_none_or(|blockers| blockers.iter().all(is_done))
-        };
-        let (id, row) = list
-            .iter()
-            .filter(|row| status(row, &["pending"]) && unblocked(row))
-            .filter_map(|row| Some((row.get("id")?.as_str()?, row)))
-            .find(|(id, row)| !is_busy(id) && self.started.get(*id) != Some(row))?;
+        let ready = ready(list).into_iter().filter_map(|task| Some((task.id()?, task.0)));
+        let is_next =
+            |(id, row): &(&str, &Value)| !is_busy(id) && self.started.get(*id) != Some(row);
+        let (id, row) = ready.into_iter().find(is_next)?;
         self.started.insert(id.to_owned(), row.clone());
         Some((id.to_owned(), row.clone()))
     }
+
+    /// Rows of the list were changed from outside: those tasks may be started again.
+    pub(super) fn forget_started(&mut self, rows: &Value) {
+        let ids = rows.as_array().into_iter().flatten().filter_map(|row| Task(row).id());
+        for id in ids {
+            self.started.remove(id);
+        }
+    }
+}
+
+/// The first row whose status is not one of the known words.
+fn odd_status(list: &[Value]) -> Option<String> {
+    let (task, word) = list.iter().find_map(|row| Some((row, Task(row).status().err()?)))?;
+    let id = Task(task).id().unwrap_or_default();
+    let known: Vec<&str> = STATUS_WORDS.iter().map(|(word, _)| *word).collect();
+    Some(format!("task `{id}` has the status {word}, which is not one of {}", known.join(", ")))
 }

@@ -48,7 +48,8 @@ pub use script::OpenScript;
 use crate::graph::INHERIT;
 use crate::machine::frame::{Frame, Leaf, VisitState};
 use crate::machine::limit::Used;
-use crate::{Kind, Node, Patch, Program, State, StepError, StepId, StepResult, code};
+use crate::state::Changes;
+use crate::{Kind, Node, Patch, Program, Ready, State, StepError, StepId, StepResult, code};
 
 type FrameId = u32;
 
@@ -322,6 +323,11 @@ impl Machine {
         self.frames.values().filter_map(item).collect()
     }
 
+    /// Whether the graph of this scope is being run and has not failed.
+    pub fn is_under_way(&self, scope: &str) -> bool {
+        self.frames.values().any(|frame| frame.scope == scope && frame.error.is_none())
+    }
+
     /// The newest state: of the innermost place through which the whole run goes.
     pub fn newest(&self) -> Arc<State> {
         let mut frame = self.frame(0);
@@ -398,7 +404,9 @@ impl Machine {
                 state.accepts(&patch, reducers).map_err(Misfit)?;
             }
         }
-        let changes = patch.into();
+        let changes: Changes = patch.into();
+        let plans: BTreeMap<FrameId, u32> =
+            self.frames.iter().map(|(id, frame)| (*id, frame.plan)).collect();
         for frame in self.frames.values_mut() {
             let reducers = &self.program.plan(frame.plan).reducers;
             let regions = frame.active.iter_mut().filter_map(|visit| visit.state.region_mut());
@@ -406,10 +414,41 @@ impl Machine {
             for state in std::iter::once(&mut frame.state).chain(regions) {
                 Arc::make_mut(state).apply(&changes, reducers).map_err(Misfit)?;
             }
-            let regions = frame.active.iter_mut().filter_map(|visit| visit.state.region_mut());
-            regions.for_each(|region| region.fan.read_again());
+            let above = frame.parent.as_ref().and_then(|parent| plans.get(&parent.frame));
+            if let Some(plan) = above {
+                frame.changes.supersede(&changes, &self.program.plan(*plan).reducers);
+            }
+            for visit in &mut frame.active {
+                let kind = &self.program.plan(frame.plan).node(visit.node).kind;
+                let over = if let Kind::Each(each) = kind { Some(&each.over) } else { None };
+                let rows = over.and_then(|key| changes.0.get(key)).into_iter().flatten();
+                let Some(region) = visit.state.region_mut() else { continue };
+                region.changes.supersede(&changes, reducers);
+                region.fan.read_again();
+                rows.for_each(|rows| region.fan.forget_started(rows));
+            }
         }
+        self.fill_fans(&changes);
         Ok(())
+    }
+
+    /// Starts tasks that a change from outside has made ready, in fans that are under way.
+    fn fill_fans(&mut self, changes: &Changes) {
+        let mut fans = vec![];
+        for (id, frame) in &self.frames {
+            for (number, visit) in frame.active.iter().enumerate() {
+                let kind = &self.program.plan(frame.plan).node(visit.node).kind;
+                if let (Kind::Each(each), VisitState::Region(region)) = (kind, &visit.state)
+                    && each.ready == Ready::Tasks
+                    && changes.0.contains_key(&each.over)
+                    && region.wait.is_none()
+                    && region.absorbing.is_empty()
+                {
+                    fans.push((*id, number));
+                }
+            }
+        }
+        fans.into_iter().for_each(|place| self.fill_fan(place));
     }
 }
 

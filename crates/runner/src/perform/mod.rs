@@ -18,7 +18,7 @@ use atomic_event::{
     StepResult,
 };
 use atomic_graph::Effect;
-use atomic_workflow::{Action, AgentAction, ParseFn, ShellCommand, TaskFile};
+use atomic_workflow::{Action, AgentAction, ParseFn, ShellCommand, TaskFileOp};
 use serde_json::Value;
 use tokio::sync::{OwnedRwLockReadGuard, RwLock, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -27,6 +27,7 @@ pub use check::CHECK_TOOL;
 use check::Checks;
 
 use crate::run::Run;
+use crate::task_file::TaskRequest;
 use request::Reach;
 pub(crate) use work::WorkJob;
 
@@ -51,8 +52,8 @@ pub(crate) enum Job {
     Shell(ShellCommand),
     /// Let the backend summarise a conversation.
     Compact { conversation: ConversationId },
-    /// Read or write a file of tasks; `selected` is what the workflow's own selector picked.
-    TaskFile { file: TaskFile, current: Option<Value>, selected: Option<Value>, iteration: u64 },
+    /// Read or write a file of tasks.
+    TaskFile(TaskFileOp, Box<TaskRequest>),
     /// Let a function do its work.
     Work(WorkJob),
     /// Ask something of the world outside.
@@ -287,9 +288,7 @@ impl Performer {
             Job::Gates { baseline, red } => self.check(baseline, red.as_deref()).await,
             Job::Shell(command) => self.shell(command).await,
             Job::Compact { conversation } => self.compact(conversation).await,
-            Job::TaskFile { file, current, selected, iteration } => {
-                self.task_file(&file, current.as_ref(), (selected.as_ref(), iteration))
-            }
+            Job::TaskFile(op, request) => self.task_file(op, &request),
             Job::Work(job) => self.function(job).await,
             Job::Request { name, args } => self.request(&name, args).await,
         }

@@ -7,11 +7,11 @@ use atomic_backend::guard::{Finished, Job};
 use atomic_backend::{BackendError, OpenRequest};
 use atomic_event::{ConversationId, Event, Report, StepError, StepResult, ToolUse};
 use atomic_graph::code;
-use atomic_workflow::{ShellCommand, TaskFile, TaskFileOp};
-use serde_json::{Value, json};
+use atomic_workflow::{ShellCommand, TaskFileOp};
+use serde_json::json;
 
 use super::{Order, Outcome, Performer, told_to_stop};
-use crate::task_file::{self, TaskPath};
+use crate::task_file::{self, TaskPath, TaskRequest};
 use crate::timer::told;
 
 /// How much of a command's output is kept.
@@ -123,16 +123,11 @@ impl Performer {
     }
 
     /// Picks the next task out of a file, or marks one as done.
-    pub(super) fn task_file(
-        &self,
-        file: &TaskFile,
-        current: Option<&Value>,
-        (selected, iteration): (Option<&Value>, u64),
-    ) -> Outcome {
-        let path = TaskPath::new(&self.reach.workspace, &file.path);
-        let done = match file.op {
-            TaskFileOp::Next => task_file::next(&path, selected, iteration),
-            TaskFileOp::Complete => task_file::complete(&path, current),
+    pub(super) fn task_file(&self, op: TaskFileOp, request: &TaskRequest) -> Outcome {
+        let path = TaskPath::new(&self.reach.workspace, &request.file);
+        let done = match op {
+            TaskFileOp::Next => task_file::next(&path, request),
+            TaskFileOp::Complete => task_file::complete(&path, request),
         };
         match done {
             Ok(result) => Outcome::Finished(result),

@@ -1,7 +1,6 @@
 //! Loops: until something holds, through a file of tasks, until an agent says so.
 
-use atomic_event::StepResult;
-use atomic_graph::{Condition, Key, Kind, NodeId};
+use atomic_graph::{Condition, Kind, NodeId};
 use serde_json::Value;
 
 use super::builder::{Builder, graph};
@@ -9,6 +8,7 @@ use super::draft::{Draft, Test, When, says};
 use super::nodes::{simple, work};
 use crate::action::{Action, TaskFile, TaskFileOp};
 use crate::function::Function;
+use crate::loops::{ENOUGH_TASKS, JUDGE_CRITERIA, enough_tasks, judge_criteria, tasks_done};
 use crate::typed::{Outcome, View};
 
 /// Repeats until the condition holds after a round, at most so often; 0 means no limit. The
@@ -37,9 +37,6 @@ pub struct TaskLoop<S> {
     max_iterations: u32,
     task_selector: Option<Function>,
 }
-
-/// The key that says that no task is left.
-const DONE: &str = "tasksDone";
 
 impl<S: 'static> TaskLoop<S> {
     /// Does this for every task of `research/tasks.json`, which is found under `currentTask`.
@@ -97,6 +94,7 @@ impl<S: 'static> TaskLoop<S> {
 
     fn next(&self) -> Draft<S> {
         let (path, selector) = (self.tasks_path.clone(), self.task_selector.clone());
+        let max_rounds = self.max_iterations;
         Draft::new("next-task", move |site| {
             let selector = selector.as_ref().map(|selector| site.function("selector", selector));
             let path = path.clone();
@@ -105,17 +103,16 @@ impl<S: 'static> TaskLoop<S> {
                 path_from: None,
                 op: TaskFileOp::Next,
                 selector,
+                max_rounds,
             }))
         })
     }
 
     fn complete(&self) -> Draft<S> {
         let path = self.tasks_path.clone();
-        let op = TaskFileOp::Complete;
-        simple(
-            "complete-task",
-            Action::TaskFile(TaskFile { path, path_from: None, op, selector: None }),
-        )
+        let (op, max_rounds) = (TaskFileOp::Complete, self.max_iterations);
+        let file = TaskFile { path, path_from: None, op, selector: None, max_rounds };
+        simple("complete-task", Action::TaskFile(file))
     }
 }
 
@@ -128,7 +125,7 @@ impl<S> std::fmt::Debug for TaskLoop<S> {
 /// Works through a file of tasks: the next one that can be done is put under `currentTask`, the
 /// nodes run, and it is marked as completed, until none is left.
 pub fn task_loop<S: 'static>(tasks: TaskLoop<S>) -> Draft<S> {
-    let done = Condition::Equals { key: Key::from(DONE), value: true.into() };
+    let done = Condition::Equals { key: tasks_done(), value: true.into() };
     let left = When::of(Test::Data(Condition::Not(Box::new(done.clone()))));
     let mut task = graph();
     if let Some(node) = &tasks.pre_iteration_node {
@@ -147,8 +144,8 @@ pub fn task_loop<S: 'static>(tasks: TaskLoop<S>) -> Draft<S> {
 
 /// No further task is wanted.
 fn enough<S: 'static>() -> Draft<S> {
-    let enough = Function::step(|_| Ok(StepResult::default().set(DONE, true)));
-    Draft::new("enough-tasks", move |site| {
+    let enough = enough_tasks();
+    Draft::new(ENOUGH_TASKS, move |site| {
         work(&Action::Function { call: site.function("execute", &enough) })
     })
 }
@@ -173,6 +170,11 @@ impl<S> std::fmt::Debug for CriteriaLoop<S> {
 pub fn criteria_loop<S: 'static>(criteria: CriteriaLoop<S>) -> Draft<S> {
     let CriteriaLoop { task_nodes, completion_signal, max_iterations } = criteria;
     let speaker = task_nodes.last().map_or_else(|| NodeId::from(""), |last| last.node.id.clone());
-    let until = says(speaker, &completion_signal);
-    repeat("criteria-loop", task_nodes, until, max_iterations)
+    let until = says(speaker.clone(), &completion_signal);
+    let judge = judge_criteria(speaker, Some(completion_signal), max_iterations);
+    let judge = Draft::new(JUDGE_CRITERIA, move |site| {
+        work(&Action::Function { call: site.function("execute", &judge) })
+    });
+    let nodes: Vec<Draft<S>> = task_nodes.into_iter().chain([judge]).collect();
+    repeat("criteria-loop", nodes, until, max_iterations)
 }

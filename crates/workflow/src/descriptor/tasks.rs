@@ -1,8 +1,7 @@
 //! The two loops that are made of simpler nodes: through a file of tasks, and until an agent says
 //! a word.
 
-use atomic_event::StepResult;
-use atomic_graph::{Condition, Graph, Key, Kind, Node, NodeId};
+use atomic_graph::{Condition, Graph, Kind, Node, NodeId};
 use serde_json::Value;
 
 use super::Role;
@@ -13,14 +12,13 @@ use super::json::{Body, Item};
 use super::node::Ids;
 use super::reader::{Reader, is_function};
 use super::rules::Asked;
-use crate::{Action, Function, TaskFile, TaskFileOp};
+use crate::loops::{ENOUGH_TASKS, JUDGE_CRITERIA, enough_tasks, judge_criteria, tasks_done};
+use crate::{Action, TaskFile, TaskFileOp};
 
 const TASKS_PATH: &str = "research/tasks.json";
-/// Set when no task is left that can be done.
-const TASKS_DONE: &str = "tasksDone";
 
 fn tasks_are_done() -> Condition {
-    Condition::Equals { key: Key::from(TASKS_DONE), value: Value::Bool(true) }
+    Condition::Equals { key: tasks_done(), value: Value::Bool(true) }
 }
 
 impl<'d> Reader<'d, '_, '_> {
@@ -47,7 +45,7 @@ impl<'d> Reader<'d, '_, '_> {
 
         let file = |op, selector| {
             let (path, path_from) = (path.clone(), path_from.clone());
-            Action::TaskFile(TaskFile { path, path_from, op, selector })
+            Action::TaskFile(TaskFile { path, path_from, op, selector, max_rounds })
         };
         let next = ids.make("next-task");
         let complete = ids.make("complete-task");
@@ -56,11 +54,8 @@ impl<'d> Reader<'d, '_, '_> {
         }
         let first = std::mem::replace(&mut graph.start, NodeId::from(next.as_str()));
         if let Some(until) = until {
-            let enough = ids.make("enough-tasks");
-            let stop = self.own_function(
-                "enough-tasks",
-                Function::step(|_| Ok(StepResult::default().set(TASKS_DONE, true))),
-            );
+            let enough = ids.make(ENOUGH_TASKS);
+            let stop = self.own_function(ENOUGH_TASKS, enough_tasks());
             graph = graph
                 .edge_when(next.as_str(), enough.as_str(), until)
                 .node(Action::Function { call: stop }.node(&enough));
@@ -79,8 +74,22 @@ impl<'d> Reader<'d, '_, '_> {
         if nodes.is_empty() {
             return super::work::unreadable();
         }
-        let graph = self.inner_graph(&Sketch::row(nodes));
+        let mut ids = Ids::of(nodes.iter().copied());
+        let mut graph = self.inner_graph(&Sketch::row(nodes));
         let until = signal.and_then(|text| says(&graph, text));
+        let Some(last) = graph.nodes.last().map(|node| node.id.clone()) else {
+            return super::work::unreadable();
+        };
+        // Two loops of a workflow look for different signals.
+        let way: Vec<&str> = self.path.iter().map(NodeId::as_str).collect();
+        let word = format!("{JUDGE_CRITERIA}:{}", way.join("/"));
+        let call = judge_criteria(last, signal.map(str::to_owned), max_rounds);
+        let call = self.own_function(&word, call);
+        let judge = ids.make(JUDGE_CRITERIA);
+        for end in ends(&graph) {
+            graph = graph.edge(end, judge.as_str());
+        }
+        graph = graph.node(Action::Function { call }.node(&judge));
         Kind::Loop { graph, until, max_rounds }
     }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::prompts::REVIEW;
-use super::task::{Task, one_line};
+use super::task::{Status, Task, one_line};
 use crate::{Call, Limits, find_json};
 
 /// Something a reviewer found.
@@ -82,6 +82,10 @@ pub(super) fn fixer(call: &Call<'_>) -> Result<StepResult, StepError> {
     let blocking: Vec<&Finding> = findings.iter().filter(|finding| finding.blocks()).collect();
     if blocking.is_empty() {
         return match review.verdict {
+            // Tasks that a person added during the review are done and reviewed like the others.
+            Verdict::Correct if has_open_tasks(call) => {
+                Ok(accepted(round, &findings).goto("select-ready-tasks"))
+            }
             Verdict::Correct => Ok(accepted(round, &findings)),
             Verdict::Incorrect => Err(StepError::new(
                 "review",
@@ -105,6 +109,11 @@ pub(super) fn fixer(call: &Call<'_>) -> Result<StepResult, StepError> {
         return left(&format!("the list has no room for more than {} tasks", limits.tasks));
     }
     Ok(to_be_fixed(call, round, &findings))
+}
+
+fn has_open_tasks(call: &Call<'_>) -> bool {
+    let tasks: Vec<Task> = call.get("tasks");
+    tasks.iter().any(|task| task.status != Status::Completed)
 }
 
 /// The round alone would not tell a review apart from one of an earlier chance.
