@@ -113,32 +113,22 @@ fn print_all(front: &mut dyn FrontEnd, mut show: Show) -> io::Result<()> {
 pub(crate) fn farewell(output: &OutputArgs, look: Look, ended: &Ended) {
     match look {
         _ if output.shows_facts() => {}
-        _ if output.for_programs() => stream_farewell(ended),
+        _ if output.for_programs() => {
+            stream_farewell(ended, look != Look::Answer { is_kept: false });
+        }
         Look::Steps => steps_farewell(ended),
         Look::Answer { is_kept } => answer_farewell(ended, is_kept),
     }
 }
 
 /// Reports on standard error why a run ended whose streams do not contain its facts.
-fn stream_farewell(ended: &Ended) {
-    let session = &ended.session;
-    match &ended.outcome {
-        Outcome::Completed => {}
-        Outcome::Failed { error, .. } => {
-            paint::complain(&with_frame(error));
-            paint::aside(&resume_line(ended));
-        }
-        Outcome::Waiting(questions) => {
-            for (id, question) in questions {
-                paint::aside(&question_text(id, question));
-            }
-            paint::aside(&format!("Answer with: atomic answer {session} --resume <answer>"));
-        }
-        Outcome::Paused => {
-            paint::aside(&format!("Paused session: {session}"));
-            paint::aside(&resume_line(ended));
+fn stream_farewell(ended: &Ended, is_kept: bool) {
+    if let Outcome::Waiting(questions) = &ended.outcome {
+        for (id, question) in questions {
+            paint::aside(&question_text(id, question));
         }
     }
+    answer_farewell(ended, is_kept);
 }
 
 /// The answer is there already; only what is left open is worth a word.
@@ -146,7 +136,7 @@ fn answer_farewell(ended: &Ended, is_kept: bool) {
     let session = &ended.session;
     match &ended.outcome {
         Outcome::Completed => return,
-        Outcome::Failed { error, .. } => paint::complain(&error.message),
+        Outcome::Failed { error, .. } => paint::complain(&with_frame(error)),
         Outcome::Waiting(_) => {
             paint::aside(&format!("Answer with: atomic answer {session} --resume <answer>"));
             return;

@@ -265,6 +265,8 @@ fn a_task_that_was_done_is_done_again_when_a_person_says_so() {
 #[test]
 fn an_edit_that_cannot_be_used_is_refused_with_its_line_and_changes_nothing() {
     let env = paused();
+    // A run that was resumed in spite of its edit would end.
+    fs::write(env.work().join("go"), "").unwrap();
     let path = env.session().join("tasks.json");
     let good = fs::read_to_string(&path).unwrap();
     let set = |place: usize, key: &str, value: Value| {
@@ -317,7 +319,6 @@ fn an_edit_that_cannot_be_used_is_refused_with_its_line_and_changes_nothing() {
         assert_eq!(fs::read(env.session().join("journal.jsonl")).unwrap(), journal, "{problem}");
         fs::write(&path, &good).unwrap();
     }
-    fs::write(env.work().join("go"), "").unwrap();
     let ran = env.run(["resume", "last"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(of_type(&env, "state_patched").is_empty(), "nothing was edited in the end");

@@ -135,6 +135,42 @@ fn what_was_completed_or_skipped_blocks_nothing_any_more() {
 }
 
 #[test]
+fn an_edited_list_of_tasks_holds_inside_the_fan_and_after_it() {
+    let row =
+        |id: &str, blockers: &[&str]| json!({"id": id, "status": "pending", "blockedBy": blockers});
+    let mut node = fan("fan", 2, only(work("w")));
+    if let Kind::Each(each) = &mut node.kind {
+        (each.ready, each.over) = (Ready::Tasks, "tasks".into());
+    }
+    let settled = |id: &str, visit: u32| {
+        let step = format!("fan#1[{id}]/w#{visit}");
+        wrote(&step, "tasks", json!([{"id": id, "status": "completed"}]))
+    };
+    let edit = json!({"tasks": [
+        {"id": "#3", "$removed": true},
+        {"id": "#1", "status": "pending"},
+        {"id": "#5", "status": "pending", "$after": "#1"},
+    ]});
+    let list = json!([row("#1", &[]), row("#2", &["#1"]), row("#3", &[]), row("#4", &["#2"])]);
+    let graph = only(node).reducer("tasks", Reducer::MergeById);
+    let table = vec![
+        (settled("#1", 1), "start fan#1[#2]/w#1"),
+        (settled("#3", 1), ""),
+        // What is done is done again, and what is new is begun as soon as there is a worker.
+        (patched(edit), "start fan#1[#1]/w#2"),
+        (settled("#2", 1), "start fan#1[#5]/w#1"),
+        (settled("#1", 2), "start fan#1[#4]/w#1"),
+        (settled("#5", 1), ""),
+        (settled("#4", 1), "finish"),
+    ];
+    let first = "start fan#1[#1]/w#1; start fan#1[#3]/w#1";
+    let machine = play(graph, json!({ "tasks": list }), first, table);
+    let tasks = machine.newest().to_value()["tasks"].clone();
+    let ids: Vec<_> = tasks.as_array().unwrap().iter().map(|task| task["id"].clone()).collect();
+    assert_eq!(ids, ["#1", "#5", "#2", "#4"], "{tasks}");
+}
+
+#[test]
 fn a_change_from_outside_reaches_what_is_under_way_at_any_depth() {
     let inner = only(fan("fan", 1, only(work("w"))));
     let graph = only(sub("x", inner)).reducer("list", Reducer::Concat);

@@ -32,7 +32,7 @@ fn summary() -> SessionSummary {
         iteration: 3,
         backend: "script".into(),
         model: None,
-        tasks: TaskCount { done: 1, total: 2 },
+        tasks: TaskCount { done: 1, total: 2, kept_edits: vec![] },
         cost_usd: None,
         result: None,
         pull_request: PullRequest::default(),
