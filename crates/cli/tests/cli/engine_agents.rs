@@ -253,22 +253,23 @@ fn a_file_of_tasks_is_worked_through_and_keeps_its_shape() {
         {"id": "4", "name": "last", "description": "", "status": "pending", "priority": 3,
             "dependencies": ["3"], "metadata": {}},
     ]});
-    let table: [(Value, &[&str], &[&str]); 2] = [
-        (list, &["Do: walls", "Do: roof"], &["/0/status", "/1/status"]),
+    let table: [(Value, &[&str], &[&str], &str); 2] = [
+        (list, &["Do: walls", "Do: roof"], &["/0/status", "/1/status"], "completed"),
         (
             object,
             &["Do: sooner", "Do: later", "Do: last"],
             &["/tasks/0/status", "/tasks/1/status", "/tasks/3/status"],
+            "passing",
         ),
     ];
-    for (tasks, asked, changed) in table {
+    for (tasks, asked, changed, word) in table {
         let project = Project::scripted(DONE);
         project.write("todo.json", &tasks.to_string());
         project.ends(&task_loop(), 0);
         assert_eq!(prompts(&project), asked);
         let mut expected = tasks.clone();
         for status in changed {
-            *expected.pointer_mut(status).unwrap() = json!("completed");
+            *expected.pointer_mut(status).unwrap() = json!(word);
         }
         let after: Value = serde_json::from_str(&project.read("todo.json")).unwrap();
         assert_eq!(after, expected);
@@ -291,7 +292,7 @@ fn a_list_of_tasks_goes_on_where_it_failed() {
         let tasks: Vec<Value> = serde_json::from_str(&project.read("todo.json")).unwrap();
         tasks.iter().map(|task| task["status"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(status(&project), ["completed", "pending", "pending"]);
+    assert_eq!(status(&project), ["completed", "failed", "pending"]);
     project.env.script(DONE);
     let resumed = project.resume(&[]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");

@@ -38,7 +38,7 @@ fn a_function_picks_the_next_task_and_another_says_where_the_file_is() {
     assert_eq!(project.read("order.txt"), "1 two\n2 one\n");
     let tasks: serde_json::Value = serde_json::from_str(&project.read("plans/mine.json")).unwrap();
     let all: Vec<_> = tasks["tasks"].as_array().unwrap().iter().map(|t| &t["status"]).collect();
-    assert_eq!(all, ["completed", "completed", "passing"]);
+    assert_eq!(all, ["passing", "passing", "passing"]);
     let values = values(&ended.stdout);
     assert_eq!(values["allTasksComplete"], true);
     assert_eq!(values["shouldContinue"], false);
