@@ -244,6 +244,8 @@ impl Narrator {
             Report::Compacted { .. } => aside("The conversation was summarised.".to_owned()),
             Report::Waited(wait) => aside(wait_line(wait)),
             Report::Remarked { text } => aside(text.clone()),
+            // What follows from these is told at the end of the run.
+            Report::Checked(_) | Report::ProjectRead(_) => vec![],
         }
     }
 

@@ -30,4 +30,5 @@ pub use conversation::{
     ServerState, Turn,
 };
 pub use error::BackendError;
+pub use temporary::PrivateFolder;
 pub use tools::{ToolDecision, ToolRule, ToolRules};

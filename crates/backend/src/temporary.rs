@@ -12,7 +12,7 @@ use tempfile::TempDir;
 /// process knows which folders are left over. A process id would not tell: ids are used again, and
 /// a container that shares the folder for temporary files has ids of its own.
 #[derive(Debug)]
-pub(crate) struct PrivateFolder {
+pub struct PrivateFolder {
     folder: TempDir,
     _lock: File,
 }
@@ -20,7 +20,7 @@ pub(crate) struct PrivateFolder {
 impl PrivateFolder {
     /// Creates a folder whose name begins with `prefix`, and removes those that killed processes
     /// left.
-    pub(crate) fn create(prefix: &str) -> io::Result<Self> {
+    pub fn create(prefix: &str) -> io::Result<Self> {
         remove_leftovers(&std::env::temp_dir(), prefix);
         // The process id is there for people who look at the folder.
         let name = format!("{prefix}{}-", std::process::id());
@@ -35,7 +35,8 @@ impl PrivateFolder {
         }
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Its path.
+    pub fn path(&self) -> &Path {
         self.folder.path()
     }
 }

@@ -45,6 +45,9 @@ impl From<PromptError> for Failure {
 
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
+        if matches!(error, RunError::Unchecked(_)) {
+            return Self::Usage(error.to_string());
+        }
         Self::Failed(error.to_string())
     }
 }

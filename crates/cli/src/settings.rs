@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use atomic_registry::settings::{
     ALLOW_ROOT, BACKEND, CHECK, ENV_ALLOW, Files, INHERIT, Kind, MAX_ATTEMPTS, MAX_COST,
     MAX_ITERATIONS, MAX_LAUNCHES, MAX_REVIEW_ROUNDS, MAX_TOKENS, MODEL, ON_QUESTION, Origin,
-    Problem, RALPH_PLANNER, RALPH_REVIEWER, RALPH_WORKER, RETRY_WINDOW, Reading, SCRIPT, SETTINGS,
-    Setting, Sourced, TIMEOUT, TRUST, TURN_TIMEOUT, Value, Values, WORKERS, read, read_users_own,
-    read_variables,
+    Problem, RALPH_PLANNER, RALPH_REVIEWER, RALPH_WORKER, REQUIRE_CHECKS, RETRY_WINDOW, Reading,
+    SCRIPT, SETTINGS, Setting, Sourced, TIMEOUT, TRUST, TURN_TIMEOUT, Value, Values, WORKERS, read,
+    read_users_own, read_variables,
 };
 use atomic_runner::{Inherit, OnQuestion, Settings};
 use clap::builder::{PossibleValue, TypedValueParser};
@@ -260,7 +260,8 @@ pub(crate) fn apply(values: &Values, settings: &mut Settings, somebody: bool) {
     if let Some(path) = values.text(&SCRIPT) {
         settings.script = Some(absolute(path));
     }
-    settings.workers = values.small_number(&WORKERS).unwrap_or(settings.workers);
+    settings.workers = values.small_number(&WORKERS).or(settings.workers);
+    settings.require_checks = values.switch(&REQUIRE_CHECKS).unwrap_or(settings.require_checks);
     if let Some(commands) = values.list(&CHECK) {
         settings.checks = Some(commands.to_vec());
     }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{
     AgentName, Answer, AnsweredBy, BackendId, ConversationId, How, NodeId, Patch, Question,
-    QuestionId, Report, SessionId, StepError, StepId, StepResult, WorkflowName,
+    QuestionId, Report, SessionId, StepError, StepId, StepResult, Verified, WorkflowName,
 };
 
 /// A point in time, written as RFC 3339 in UTC.
@@ -215,6 +215,9 @@ pub enum Event {
         /// What the function of a plain async workflow returned, if it returned anything.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<Value>,
+        /// How many tasks were verified, where the workflow runs checks.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        verified: Option<Verified>,
     },
     /// A fact written by a newer version. Kept, shown to nobody, acted on by nobody.
     #[serde(untagged)]
@@ -449,7 +452,7 @@ pub struct Answered {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Ending {
-    /// Everything was done, and checked.
+    /// Everything was done. Whether checks have verified it is a field of its own.
     Completed,
     /// It could not be done.
     Failed {

@@ -4,6 +4,7 @@
 //! acted on and is shown by every front end. A [`Delta`] is only shown. There is no third kind,
 //! and no other crate may define its own copy of these types.
 
+mod check;
 mod delta;
 mod envelope;
 mod event;
@@ -14,6 +15,7 @@ mod turn;
 
 pub use atomic_graph::task::TaskStatus;
 pub use atomic_graph::{How, Key, NodeId, Patch, StepError, StepId, StepResult};
+pub use check::{CheckResult, Checked, CheckedBefore, ProjectRead, TestFile, Verified};
 pub use delta::Delta;
 pub use envelope::{Envelope, FORMAT, UnreadableFact, journal_schema};
 pub use event::{

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Question, QuestionId, StepError};
+use crate::{Checked, ProjectRead, Question, QuestionId, StepError};
 
 /// Something a backend reported while a turn was under way.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +49,7 @@ pub enum Stop {
     Failed(StepError),
 }
 
-/// The part of a turn that is kept in the journal.
+/// The part of a turn that is kept in the journal, and what the engine itself found out in a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Report {
@@ -85,6 +85,10 @@ pub enum Report {
         /// What.
         text: String,
     },
+    /// The engine ran the checks. No backend reports this.
+    Checked(Checked),
+    /// The engine read the files that define the checks, and the tests. No backend reports this.
+    ProjectRead(Box<ProjectRead>),
 }
 
 /// A tool that is being used.

@@ -16,7 +16,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::entities::{Script, tools_of_turn};
-use crate::perform::{AgentJob, Job, Parse, Task, WorkJob};
+use crate::perform::{AgentJob, CheckJob, Job, Parse, Task, WorkJob};
 use crate::question::Asker;
 use crate::run::Run;
 use crate::settings::OnQuestion;
@@ -121,7 +121,8 @@ impl Run {
             Action::Gates(gates) => {
                 // As it is now: since this item began, another one may have turned a check green.
                 let red = self.machine.newest().get("redGates").cloned();
-                by_us(Job::Gates { baseline: gates.baseline, red })
+                let hindrance = self.hindrance(step);
+                by_us(Job::Gates(CheckJob { baseline: gates.baseline, known: red, hindrance }))
             }
             Action::ClearContext => over(StepResult::default()),
             Action::ContextMonitor(monitor) => self.monitor(step, *attempt, &monitor)?,

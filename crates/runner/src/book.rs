@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::lane::{Loops, Shared, scope};
 use crate::task_file;
+use crate::verify::Verification;
 
 /// Everything a run has to remember, folded from facts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -33,18 +34,22 @@ pub(crate) struct Book {
     speaking: BTreeMap<(String, BackendId), StepId>,
     pub(crate) questions: BTreeMap<QuestionId, Asked>,
     pub(crate) asked_so_far: u64,
-    pub(crate) iteration: u64,
     #[serde(flatten)]
     pub(crate) scopes: Scopes,
     pub(crate) spent: Spent,
     /// What the session was upgraded to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) upgraded: Option<Box<Upgraded>>,
+    /// What the engine knows about the checks.
+    pub(crate) verification: Verification,
 }
 
 /// What is known of single graphs of a run, by their scopes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Scopes {
+    /// The newest iteration of the run.
+    #[serde(rename = "iteration")]
+    pub(crate) newest: u64,
     /// The iteration each scope is in.
     pub(crate) iterations: BTreeMap<String, u64>,
     /// The task that each round of a task loop is about, until it is completed.
@@ -125,10 +130,10 @@ impl Default for Book {
             speaking: BTreeMap::new(),
             questions: BTreeMap::new(),
             asked_so_far: 0,
-            iteration: 0,
             scopes: Scopes::default(),
             spent: Spent::default(),
             upgraded: None,
+            verification: Verification::default(),
         }
     }
 }
@@ -138,6 +143,7 @@ impl Book {
     pub(crate) fn learn(&mut self, event: &Event, at: Moment) {
         self.times.last = Some(at);
         self.scopes.learn_loop(event);
+        self.verification.learn(event);
         match event {
             Event::SessionCreated(created) => {
                 self.times.created = Some(at);
@@ -238,7 +244,7 @@ impl Book {
         };
         self.open.insert(started.step.clone(), open);
         if let Some(iteration) = started.iteration {
-            self.iteration = iteration;
+            self.scopes.newest = iteration;
             self.scopes.iterations.insert(scope(&started.step).to_owned(), iteration);
         }
     }

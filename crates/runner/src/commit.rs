@@ -1,4 +1,4 @@
-//! Which commit a folder is at, read from git's own files: a process for every step would cost
+//! Which branch and commit a folder is at, read from git's own files: a process for every step would cost
 //! more than most steps.
 
 use std::path::{Component, Path, PathBuf};
@@ -13,20 +13,59 @@ fn read(path: &Path) -> Option<String> {
     atomic_files::read_text(path, LIMIT).ok()
 }
 
-/// The commit that is checked out in `folder`, when it is in a git repository with one.
-pub(crate) fn checked_out(folder: &Path) -> Option<String> {
-    let git = folder.ancestors().map(|above| above.join(".git")).find(|git| git.exists())?;
-    let git = if git.is_file() { linked(&git)? } else { git };
+/// The name that stands for the branch where a commit is checked out and no branch.
+const DETACHED: &str = "(detached)";
+
+/// A git repository and its files.
+#[derive(Clone, Debug)]
+pub(crate) struct GitFiles {
+    /// The root of the working tree.
+    pub(crate) root: PathBuf,
+    /// The folder with `HEAD` and the index.
+    pub(crate) git: PathBuf,
+    /// The folder with objects and branches. A worktree has a HEAD of its own and shares these.
+    pub(crate) shared: PathBuf,
+}
+
+/// What is checked out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) branch: String,
+    /// The commit, unless the branch has none yet.
+    pub(crate) commit: Option<String>,
+}
+
+impl GitFiles {
+    /// The repository that a folder is in.
+    pub(crate) fn of(folder: &Path) -> Option<Self> {
+        let root = folder.ancestors().find(|above| above.join(".git").exists())?;
+        let git = root.join(".git");
+        let git = if git.is_file() { linked(&git)? } else { git };
+        let shared = read(&git.join("commondir"));
+        let shared = shared.map_or_else(|| git.clone(), |path| git.join(path.trim()));
+        Some(Self { root: root.to_owned(), git, shared })
+    }
+}
+
+/// What is checked out in `folder`, when it is in a git repository.
+pub(crate) fn head(folder: &Path) -> Option<Head> {
+    let GitFiles { git, shared, .. } = GitFiles::of(folder)?;
     let head = read(&git.join("HEAD"))?;
-    let Some(name) = head.trim().strip_prefix("ref: ") else { return commit(&head) };
+    let Some(name) = head.trim().strip_prefix("ref: ") else {
+        return Some(Head { branch: DETACHED.to_owned(), commit: commit(&head) });
+    };
     if !Path::new(name).components().all(|part| matches!(part, Component::Normal(_))) {
         return None;
     }
-    // A worktree has a HEAD of its own and shares everything else.
-    let shared = read(&git.join("commondir"));
-    let shared = shared.map_or_else(|| git.clone(), |path| git.join(path.trim()));
     let loose = [&git, &shared].into_iter().find_map(|git| read(&git.join(name)));
-    loose.as_deref().and_then(commit).or_else(|| packed(&shared, name))
+    let commit = loose.as_deref().and_then(commit).or_else(|| packed(&shared, name));
+    let branch = name.strip_prefix("refs/heads/").unwrap_or(name).to_owned();
+    Some(Head { branch, commit })
+}
+
+/// The commit that is checked out in `folder`, when it is in a git repository with one.
+pub(crate) fn checked_out(folder: &Path) -> Option<String> {
+    head(folder)?.commit
 }
 
 /// Where the `.git` file of a worktree or submodule leads.

@@ -17,7 +17,7 @@ use atomic_graph::{Graph, Program};
 use atomic_session::{Disk, Index, IndexEntry, Session};
 use serde_json::Value;
 
-use crate::project::{summary, tasks_at_rest};
+use crate::project::{summary, tasks_at_rest, tasks_done};
 use crate::resume::Past;
 use crate::run::RunError;
 
@@ -116,8 +116,9 @@ pub fn fork(tools: &ForkTools, request: ForkRequest) -> Result<Fork, RunError> {
         }
     }
     let dir = from_dir.parent().unwrap_or(&from_dir).join(session.as_str());
-    let tasks = tasks_at_rest(&past.machine.newest());
-    let Some(summary) = summary(&past.created, &past.book, tasks) else {
+    let state = past.machine.newest();
+    let checks = past.book.verification.summary(&tasks_done(&past.created.state, &state));
+    let Some(summary) = summary(&past.created, &past.book, tasks_at_rest(&state), checks) else {
         return Err(RunError::Refused(format!("session {from} was never started")));
     };
     let first = Event::SessionCreated(Box::new(past.created.clone()));

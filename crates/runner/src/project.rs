@@ -4,17 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use atomic_event::{Created, Event, Moment, StepError};
+use atomic_event::{Created, Ending, Event, Moment, Patch, StepError, Verified};
 use atomic_graph::State;
 use atomic_graph::task::Task;
-use atomic_session::{PullRequest, SessionStatus, SessionSummary, TaskCount, TaskRow, TaskStatus};
+use atomic_session::{
+    CheckSummary, PullRequest, SessionStatus, SessionSummary, TaskCount, TaskRow, TaskStatus,
+};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::book::{Book, LoopTask};
+use crate::book::{Book, LoopTask, Scopes};
 use crate::lane::scope;
 use crate::run::{Run, RunError};
 use crate::task_file::{self, TaskPath};
+use crate::verify::{TaskDone, verified_line};
 
 /// The summary is written at most this often, because writing it costs more than a step does.
 const SUMMARY_EVERY: Duration = Duration::from_millis(250);
@@ -70,7 +73,8 @@ impl Run {
         self.projection.due = None;
         let kept_edits = self.session.kept_tasks();
         let tasks = TaskCount { kept_edits, ..self.projection.count.clone() };
-        let Some(mut summary) = summary(&self.created, &self.book, tasks) else {
+        let checks = self.book.verification.summary(&self.tasks_done());
+        let Some(mut summary) = summary(&self.created, &self.book, tasks, checks) else {
             return Ok(());
         };
         summary.result = self.machine.result().cloned();
@@ -171,6 +175,16 @@ impl Run {
         Ok(())
     }
 
+    /// How many tasks are verified, where the workflow runs checks.
+    pub(crate) fn verified(&self) -> Option<Verified> {
+        let verification = &self.book.verification;
+        verification.is_on.then(|| verification.counted(&self.tasks_done()))
+    }
+
+    fn tasks_done(&self) -> Vec<TaskDone> {
+        tasks_done(&self.created.state, &self.machine.newest())
+    }
+
     /// Whether the session can be taken up again, and whether that is another chance.
     pub(crate) fn resumable(status: SessionStatus) -> Result<bool, &'static str> {
         match status {
@@ -182,7 +196,12 @@ impl Run {
 }
 
 /// What `session.json` says, once something has happened.
-pub(crate) fn summary(created: &Created, book: &Book, tasks: TaskCount) -> Option<SessionSummary> {
+pub(crate) fn summary(
+    created: &Created,
+    book: &Book,
+    tasks: TaskCount,
+    checks: Option<CheckSummary>,
+) -> Option<SessionSummary> {
     Some(SessionSummary {
         session_id: created.session.clone(),
         workflow: created.workflow.clone(),
@@ -191,13 +210,14 @@ pub(crate) fn summary(created: &Created, book: &Book, tasks: TaskCount) -> Optio
         status: book.status,
         created_at: book.times.created?,
         last_updated: book.times.last?,
-        iteration: book.iteration,
+        iteration: book.scopes.newest,
         backend: created.backend.clone(),
         model: created.model.clone(),
         tasks,
         cost_usd: book.spent.cost_usd.filter(|_| !book.spent.cost_unknown),
         result: None,
         pull_request: PullRequest::default(),
+        checks,
     })
 }
 
@@ -205,6 +225,22 @@ pub(crate) fn summary(created: &Created, book: &Book, tasks: TaskCount) -> Optio
 pub(crate) fn tasks_at_rest(state: &State) -> TaskCount {
     let rows = state.get("tasks").map(|list| task_rows(list, &Items::default()));
     rows.map_or_else(TaskCount::default, |rows| count(&rows))
+}
+
+/// The tasks of a state, and which of them were completed in the state that the run began with.
+pub(crate) fn tasks_done(first: &Patch, state: &State) -> Vec<TaskDone> {
+    let done = |list: Option<&Value>| -> Vec<(String, bool)> {
+        let rows = list.map(|list| task_rows(list, &Items::default())).unwrap_or_default();
+        rows.into_iter().map(|row| (row.id, row.status == TaskStatus::Completed)).collect()
+    };
+    let before: BTreeMap<String, bool> = done(first.get("tasks")).into_iter().collect();
+    let now = done(state.get("tasks").map(AsRef::as_ref));
+    now.into_iter()
+        .map(|(id, is_done)| {
+            let was_done_before = before.get(&id) == Some(&true);
+            TaskDone { id, is_done, was_done_before }
+        })
+        .collect()
 }
 
 fn count(rows: &[TaskRow]) -> TaskCount {
@@ -218,8 +254,8 @@ pub(crate) fn progress_entry(book: &Book, event: &Event, at: Moment) -> Option<E
     if let Event::StepFinished { step, result, .. } = event {
         let entry = result.output.get("progress")?;
         let field = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
-        let iteration =
-            book.scopes.iterations.get(scope(step)).unwrap_or(&book.iteration).to_string();
+        let Scopes { newest, iterations, .. } = &book.scopes;
+        let iteration = iterations.get(scope(step)).unwrap_or(newest).to_string();
         // Only the first: what follows may be somebody's own words.
         let heading = field("heading").replacen("{n}", &iteration, 1);
         let mut text = field("text").to_owned();
@@ -229,9 +265,18 @@ pub(crate) fn progress_entry(book: &Book, event: &Event, at: Moment) -> Option<E
         if !field("error").is_empty() {
             text = format!("{text}\nError: {}", field("error"));
         }
+        let item = step.item().filter(|_| field("status") == "completed");
+        if let Some(line) = item.and_then(|item| book.verification.task_line(&item)) {
+            text = format!("{text}\n{line}");
+        }
         Some(Entry { heading, text: text.trim().to_owned() })
     } else if let Event::Instructed { text } = event {
         Some(Entry { heading: format!("## User instruction ({at})"), text: text.clone() })
+    } else if let Event::RunFinished { ending: Ending::Completed, verified: Some(verified) } = event
+    {
+        let mut lines = book.verification.remarks();
+        lines.push(format!("Ended: {at}"));
+        Some(Entry { heading: format!("## {}", verified_line(verified)), text: lines.join("\n") })
     } else {
         None
     }

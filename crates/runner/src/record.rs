@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use atomic_event::{Event, Moment, StepError, StepId, Timer};
+use atomic_event::{Event, Moment, Report, StepError, StepId, Timer};
 use atomic_graph::{Effect, Input};
 use atomic_session::failpoint;
 use serde_json::Value;
@@ -313,7 +313,8 @@ impl Run {
                 let ending =
                     outcome.map_or_else(failed_ending, |()| atomic_event::Ending::Completed);
                 let result = self.machine.result().cloned();
-                queue.push_back(Event::RunFinished { ending, result });
+                let verified = self.verified();
+                queue.push_back(Event::RunFinished { ending, result, verified });
             }
         }
     }
@@ -369,12 +370,27 @@ impl Run {
                     self.asked_by_agent(&step, question, reply, events);
                 }
             }
+            Message::Read { step, attempt, reading } => {
+                let known = &self.book.verification;
+                if let Some(read) = reading.since(known.reading.as_ref()) {
+                    let notes = known.notes(&step, &read);
+                    let report = Report::ProjectRead(Box::new(read));
+                    events.push(Event::StepReported { step, attempt, report });
+                    events.extend(notes);
+                }
+            }
             Message::Ended { step, attempt, outcome, commit } => {
                 self.crew.live.remove(&step);
                 // The work is done, and nothing on disk says so yet.
                 failpoint::hit("effect.done");
                 match outcome {
-                    Done::Finished(result) => {
+                    Done::Finished(mut result) => {
+                        // The workflow decides with it what becomes of the task.
+                        if let Some(verdict) = self.book.verification.verdict_of(&step)
+                            && let Some(output) = result.output.as_object_mut()
+                        {
+                            output.insert("verified".to_owned(), serde_json::json!(verdict));
+                        }
                         events.push(self.mapped(step, attempt, result, commit));
                     }
                     Done::Failed(error) => events.push(Event::StepFailed { step, attempt, error }),

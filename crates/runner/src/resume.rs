@@ -86,11 +86,12 @@ impl Run {
         adjust(&mut settings);
         refuse_unusable(&stage, &workflow.graph, settings.max_cost_usd.is_some())?;
 
+        crate::place::refuse_unchecked(&workflow, &settings, &past.created)?;
         let backend = stage.backend.id();
         let matter = Matter { created: past.created, settings, workflow, machine: past.machine };
         let (mut run, show) = Self::new(stage, session, matter);
         run.streams = Streams::new(&options.streams);
-        run.ceilings.iterations = past.book.iteration;
+        run.ceilings.iterations = past.book.scopes.newest;
         run.book = past.book;
         let known = run.machine.newest();
         run.ceilings.basis = Basis::of(&certify(run.machine.program().graph(), &known), &known);
@@ -122,6 +123,7 @@ impl Run {
         events.extend(run.changed_settings(&before));
         events.extend(options.instruction.map(|text| Event::Instructed { text }));
         events.push(resumed);
+        events.extend(run.notes_about_place(Some(&before)));
         events.extend(run.lost_steps());
         run.set_timers_again();
         // What was spent before counts: at a ceiling nobody is prompted again.
@@ -147,7 +149,11 @@ impl Run {
             }
         }
         if self.settings.workers != before.workers {
-            patch.insert("workers".into(), self.settings.workers.max(1).into());
+            let workers = self.settings.workers.map(|workers| workers.max(1));
+            patch.extend(workers.map(|workers| ("workers".into(), workers.into())));
+        }
+        if self.settings.require_checks != before.require_checks {
+            patch.insert("requireChecks".into(), self.settings.require_checks.into());
         }
         if self.settings.max_launches != before.max_launches {
             let limit = self.settings.max_launches;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use atomic_backend::BackendError;
 use atomic_event::{
-    Created, Ending, Event, FORMAT, Intent, Origin, Question, QuestionId, SessionId, StepError, Why,
+    Created, Ending, Event, FORMAT, Intent, Origin, Question, QuestionId, SessionId, StepError,
+    Verified, Why,
 };
 use atomic_graph::{Machine, Misfit, Program, State};
 use atomic_registry::project::ProjectFiles;
@@ -51,6 +52,9 @@ pub enum RunError {
     /// Something was asked for that cannot be.
     #[error("{0}")]
     Refused(String),
+    /// Checks are required, and none can be run.
+    #[error("{0}")]
+    Unchecked(String),
 }
 
 /// What to run.
@@ -77,12 +81,23 @@ pub struct Ended {
     pub dir: PathBuf,
     /// How.
     pub outcome: Outcome,
+    /// What its checks have verified, where the workflow runs some.
+    pub checks: Option<EndedChecks>,
+}
+
+/// What the checks of a run that came to a stop have verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedChecks {
+    /// How many tasks.
+    pub verified: Verified,
+    /// Lines that name what a person should look at, such as removed tests.
+    pub remarks: Vec<String>,
 }
 
 /// How a run came to a stop.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// Everything is done, and checked.
+    /// Everything is done. How much of it is verified is said apart.
     Completed,
     /// It failed; it can be resumed.
     Failed {
@@ -179,6 +194,7 @@ impl Run {
                 state_version: workflow.state_shape.version,
             },
         };
+        crate::place::refuse_unchecked(&workflow, &settings, &created)?;
         let certificate = certificate(&workflow.graph, &created.state);
         refuse_too_many(&certificate, settings.max_launches)?;
         let first = Event::SessionCreated(Box::new(created.clone()));
@@ -194,7 +210,9 @@ impl Run {
         run.learn(&envelope.event, at)?;
         show.unlisted = run.remember(&dir, at).err();
         run.show_fact(envelope);
-        run.record(vec![crate::certificate::fact(&certificate)], effects)?;
+        let mut facts = vec![crate::certificate::fact(&certificate)];
+        facts.extend(run.notes_about_place(None));
+        run.record(facts, effects)?;
         Ok((run, show))
     }
 
@@ -261,7 +279,11 @@ impl Run {
         self.project_tasks_again()?;
         self.project_all()?;
         let (session, dir) = (self.created.session.clone(), self.session.dir().to_owned());
-        Ok(Ended { session, dir, outcome })
+        let checks = self.verified().map(|verified| {
+            let remarks = self.book.verification.remarks();
+            EndedChecks { verified, remarks }
+        });
+        Ok(Ended { session, dir, outcome, checks })
     }
 
     async fn carry_on(
@@ -376,7 +398,9 @@ impl Run {
         for message in self.stop_all().await {
             match message {
                 Message::Happened(event) => events.push(event),
-                Message::Ended { .. } => self.take(message, &mut events, &mut vec![]),
+                Message::Ended { .. } | Message::Read { .. } => {
+                    self.take(message, &mut events, &mut vec![]);
+                }
                 Message::Typed(_) | Message::Asked { .. } | Message::Confirm(..) => {}
             }
         }
@@ -409,6 +433,7 @@ fn unconfirmed(message: Message) -> Message {
         Message::Typed(_)
         | Message::Happened(_)
         | Message::Asked { .. }
+        | Message::Read { .. }
         | Message::Ended { .. } => message,
     }
 }
@@ -447,7 +472,8 @@ pub(crate) fn launch(prompt: &str, session: (&str, &Path), settings: &Settings) 
         prompt: prompt.to_owned(),
         session: session.0.to_owned(),
         session_dir: session.1.to_owned(),
-        workers: settings.workers.max(1),
+        workers: settings.workers.map(|workers| workers.max(1)),
+        require_checks: settings.require_checks,
         limits: settings.limits.clone(),
     }
 }

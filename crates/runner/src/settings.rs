@@ -11,12 +11,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Settings {
-    /// How many agents at once.
-    pub workers: u32,
+    /// How many agents at once; otherwise as many as the workflow wants.
+    pub workers: Option<u32>,
     /// The ceilings the workflow counts.
     pub limits: Limits,
     /// The checks; otherwise those that are found in the project.
     pub checks: Option<Vec<String>>,
+    /// Whether a run without checks, or with a task that they do not verify, has failed.
+    pub require_checks: bool,
     /// What to do with a question.
     pub on_question: OnQuestion,
     /// The most money to spend, in US dollars.
@@ -65,9 +67,10 @@ impl Default for ProgramSettings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            workers: 4,
+            workers: None,
             limits: Limits::default(),
             checks: None,
+            require_checks: false,
             on_question: OnQuestion::Pause,
             max_cost_usd: None,
             max_tokens: None,

@@ -6,7 +6,7 @@ use atomic_event::{BackendId, Moment, SessionId, WorkflowName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Disk, Session, SessionError, limits};
+use crate::{CheckSummary, Disk, Session, SessionError, limits};
 
 /// The summary's file.
 pub(crate) const SUMMARY: &str = "session.json";
@@ -77,6 +77,9 @@ pub struct SessionSummary {
     /// The pull request, when one was opened.
     #[serde(flatten)]
     pub pull_request: PullRequest,
+    /// What checks say, where the workflow runs some.
+    #[serde(flatten)]
+    pub checks: Option<CheckSummary>,
 }
 
 /// What `session.json` says of a pull request.

@@ -13,6 +13,7 @@
 //! Start reading at [`Session::open`].
 
 mod blob;
+mod checks;
 mod disk;
 mod error;
 pub mod failpoint;
@@ -31,6 +32,9 @@ mod tasks;
 mod values;
 
 pub use atomic_event::TaskStatus;
+pub use checks::{
+    ChangedBranch, ChangedCheck, CheckSummary, RemovedTest, TaskCheck, TaskVerdict, VerifiedCount,
+};
 pub use disk::{AppendFile, Disk, Layout, Lock, LockError, MemoryDisk, RealDisk};
 pub use error::SessionError;
 pub use files::{PullRequest, SessionStatus, SessionSummary, TaskCount};

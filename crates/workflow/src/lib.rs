@@ -138,7 +138,7 @@ impl Initial {
                 let given = values.get("maxIterations").cloned();
                 let limit = launch.limits.iterations.map(Into::into).or(given);
                 state.insert("maxIterations".into(), limit.unwrap_or(DEFAULT_ITERATIONS.into()));
-                state.entry(WORKERS.into()).or_insert_with(|| launch.workers.max(1).into());
+                state.entry(WORKERS.into()).or_insert_with(|| launch.workers().into());
                 state
             }
         })
@@ -161,11 +161,23 @@ pub struct Launch {
     pub session: String,
     /// The session's folder.
     pub session_dir: PathBuf,
-    /// How many agents at once.
-    pub workers: u32,
+    /// How many agents at once, where the user says so.
+    pub workers: Option<u32>,
+    /// Whether a task that no check verifies makes the run fail.
+    pub require_checks: bool,
     /// Its ceilings.
     pub limits: Limits,
 }
+
+impl Launch {
+    /// How many agents at once.
+    pub fn workers(&self) -> u32 {
+        self.workers.unwrap_or(DEFAULT_WORKERS).max(1)
+    }
+}
+
+/// How many agents at once when neither the user nor the workflow says so.
+pub const DEFAULT_WORKERS: u32 = 4;
 
 /// The ceilings of a run that its workflow counts. Money, tokens and time are the runner's.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

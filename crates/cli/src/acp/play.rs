@@ -17,7 +17,7 @@ use super::record::Note;
 use super::seat::{Mind, Orders, Seat};
 use super::start::Begun;
 use super::trouble;
-use crate::show::{LastWords, last_words, proper_name, question_text};
+use crate::show::{LastWords, check_lines, last_words, proper_name, question_text};
 
 /// Everything around a run.
 pub(super) struct Player<'p> {
@@ -110,6 +110,10 @@ impl Player<'_> {
                 say(&format!("Completed {name} session: {session}"));
                 if let Some(result) = result {
                     say(&result);
+                }
+                let lines = check_lines(ended);
+                if !lines.is_empty() {
+                    say(&lines.join("\n"));
                 }
             }
             Outcome::Failed { .. } if is_one_turn => say(&resume),

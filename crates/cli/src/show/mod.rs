@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 
 use atomic_event::{Delta, Envelope, Event, Intent, Question, QuestionId, StepError};
 use atomic_graph::{Graph, code};
-use atomic_runner::{Ended, Outcome, Show, Shown, StreamMode};
+use atomic_runner::{Ended, EndedChecks, Outcome, Show, Shown, StreamMode, verified_line};
 use atomic_session::SessionSummary;
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -181,6 +181,9 @@ fn steps_farewell(ended: &Ended) {
             if let Some(result) = result {
                 paint::line(&paint::printable(&result));
             }
+            for line in check_lines(ended) {
+                paint::line(&paint::printable(&line));
+            }
         }
         Outcome::Failed { error, .. } => {
             paint::line(&format!("Failed {name} session: {}", ended.session));
@@ -205,6 +208,13 @@ fn steps_farewell(ended: &Ended) {
 fn kept_edits(session: &Path) -> Vec<PathBuf> {
     let summary = SessionSummary::read(crate::stage::disk().as_ref(), session);
     summary.map_or_else(|_| vec![], |summary| summary.tasks.kept_edits)
+}
+
+/// What the checks of a completed run say; the last line is how much is verified. Nothing for a
+/// workflow that does not run checks.
+pub(crate) fn check_lines(ended: &Ended) -> Vec<String> {
+    let Some(EndedChecks { verified, remarks }) = &ended.checks else { return vec![] };
+    remarks.iter().cloned().chain([verified_line(verified)]).collect()
 }
 
 fn resume_line(ended: &Ended) -> String {

@@ -8,6 +8,8 @@ use atomic_event::{
 };
 use tokio::sync::mpsc;
 
+use atomic_runner::verified_line;
+
 use super::ask::{self, Open};
 use super::{FrontEnd, proper_name, question_text, write_line};
 use crate::paint;
@@ -119,7 +121,9 @@ pub(super) fn describe(event: &Event) -> String {
         Event::Noted { text } => format!("note: {text}"),
         Event::RunPaused { reason } => format!("Paused: {reason}"),
         Event::RunWaiting { .. } => "Waiting for an answer".to_owned(),
-        Event::RunFinished { ending: Ending::Completed, .. } => "Completed".to_owned(),
+        Event::RunFinished { ending: Ending::Completed, verified, .. } => {
+            verified.as_ref().map_or_else(|| "Completed".to_owned(), verified_line)
+        }
         Event::RunFinished { ending: Ending::Failed { error, .. }, .. } => {
             format!("Failed: {}", error.message)
         }
@@ -158,9 +162,12 @@ fn describe_report(step: &StepId, report: &Report) -> String {
             format!("  {}: the conversation was summarised", name(step))
         }
         Report::Remarked { text } => format!("  {}: {text}", name(step)),
-        Report::ToolUsed(_) | Report::Said { .. } | Report::Spent(_) | Report::Todos { .. } => {
-            String::new()
-        }
+        Report::ToolUsed(_)
+        | Report::Said { .. }
+        | Report::Spent(_)
+        | Report::Todos { .. }
+        | Report::Checked(_)
+        | Report::ProjectRead(_) => String::new(),
     }
 }
 

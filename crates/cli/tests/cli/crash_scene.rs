@@ -121,7 +121,8 @@ impl Scene {
         Self::ralph(hanging(), vec!["--check", NO_HOLE])
     }
 
-    fn ralph(script: String, settings: Vec<&'static str>) -> Self {
+    fn ralph(script: String, mut settings: Vec<&'static str>) -> Self {
+        settings.extend(["--workers", "4"]);
         Self { sessions: ".ralph/sessions", settings, ..Self::own("ralph", script) }
     }
 }

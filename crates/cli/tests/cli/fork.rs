@@ -33,7 +33,9 @@ fn has_finished(env: &TestEnv, step: &str) -> bool {
 
 /// Runs the scene until nothing can go on.
 fn at_work(env: &TestEnv) -> Running {
-    let running = Running::start(env.ralph_command(&waiting().toml(), &["--check", "true"]));
+    let running = Running::start(
+        env.ralph_command(&waiting().toml(), &["--check", "true", "--workers", "2"]),
+    );
     eventually("the third worker waits and the second is done", SOON, || {
         let third = env.ledger().iter().any(|line| line.contains("[#3]/worker"));
         third && has_finished(env, SECOND)

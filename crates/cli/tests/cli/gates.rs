@@ -15,7 +15,8 @@ fn a_check_that_was_turned_green_must_stay_green_for_a_task_begun_before() {
         .turn(worker("Task #2:").without("The user's answer").does([ask("Which?", &["A", "B"])]))
         .turn(worker("Task #2").does([run("echo broken > a.txt"), done("claims to be done")]))
         .turn(reviewer().does([review(&[])]));
-    let ran = env.ralph(&scene.toml(), &["--check", "grep -q good a.txt"]);
+    let flags = ["--check", "grep -q good a.txt", "--workers", "2"];
+    let ran = env.ralph(&scene.toml(), &flags);
     assert_eq!(ran.code, Some(3), "{ran:?}");
     let ran = env.run(["answer", "last", "A", "--resume"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");

@@ -138,8 +138,8 @@ fn a_reader_that_goes_away_pauses_the_run() {
         .turn(worker("Task #1:").does([note(), wait_for("go"), say("hello?"), done("told you")]))
         .turn(worker("Task #2:").without(CUT_OFF).does([note(), fail("hang")]))
         .rest();
-    for flags in [&[] as &[&str], &["--json"]] {
-        let env = if flags.is_empty() { &env } else { &TestEnv::new() };
+    for flags in [&["--workers", "2"] as &[&str], &["--workers", "2", "--json"]] {
+        let env = if flags.len() == 2 { &env } else { &TestEnv::new() };
         let mut running = Running::start(env.ralph_command(&scene.toml(), flags));
         let mut reader = BufReader::new(running.child().stdout.take().unwrap());
         reader.read_line(&mut String::new()).unwrap();

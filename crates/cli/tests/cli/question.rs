@@ -83,7 +83,7 @@ fn went_on_in_its_conversation(env: &TestEnv) {
 #[test]
 fn with_nobody_there_siblings_go_on_and_the_session_waits() {
     let env = TestEnv::new();
-    let waiting = env.ralph(&scene(quick()).toml(), &["--check", "true"]);
+    let waiting = env.ralph(&scene(quick()).toml(), &["--check", "true", "--workers", "2"]);
     assert_eq!(waiting.code, Some(3), "{waiting:?}");
     assert!(waiting.stdout.contains("Which colour?"), "{}", waiting.stdout);
     assert!(waiting.stdout.contains("Answer with: atomic answer "), "{}", waiting.stdout);
@@ -111,7 +111,7 @@ fn with_nobody_there_siblings_go_on_and_the_session_waits() {
 fn a_question_survives_the_death_of_the_one_who_put_it() {
     let env = TestEnv::new();
     let busy = worker("Task #2:").without(CUT_OFF).does([note(), wait_for("go"), done("at last")]);
-    let running = Running::start(env.ralph_command(&scene(busy).toml(), &[]));
+    let running = Running::start(env.ralph_command(&scene(busy).toml(), &["--workers", "2"]));
     eventually("it asks while a sibling works", SOON, || {
         env.ledger().len() == 1 && asked(&env.work().join(".ralph/sessions"))
     });
@@ -159,7 +159,7 @@ fn folders(sessions: &Path) -> Vec<PathBuf> {
 fn an_answer_is_taken_up_by_the_session_that_runs() {
     let env = TestEnv::new();
     let busy = worker("Task #2:").does([wait_for("go"), done("at last")]);
-    let running = Running::start(env.ralph_command(&scene(busy).toml(), &[]));
+    let running = Running::start(env.ralph_command(&scene(busy).toml(), &["--workers", "2"]));
     eventually("it asks", SOON, || asked(&env.work().join(".ralph/sessions")));
 
     let answered = env.run(["answer", "last", "Blue"]);
@@ -175,7 +175,7 @@ fn an_answer_is_taken_up_by_the_session_that_runs() {
 #[test]
 fn an_answer_can_resume_the_session_at_once() {
     let env = TestEnv::new();
-    assert_eq!(env.ralph(&scene(quick()).toml(), &[]).code, Some(3));
+    assert_eq!(env.ralph(&scene(quick()).toml(), &["--workers", "2"]).code, Some(3));
     let ended = env.run(["answer", "last", "--resume", "blue"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     answered_once(&env, false);
@@ -184,7 +184,7 @@ fn an_answer_can_resume_the_session_at_once() {
 #[test]
 fn an_answer_that_does_not_fit_is_not_recorded() {
     let env = TestEnv::new();
-    assert_eq!(env.ralph(&scene(quick()).toml(), &[]).code, Some(3));
+    assert_eq!(env.ralph(&scene(quick()).toml(), &["--workers", "2"]).code, Some(3));
     let before = env.facts();
     for wrong in ["Green", "3", " "] {
         let refused = env.run(["answer", "last", wrong]);

@@ -170,7 +170,8 @@ fn nothing_that_agents_say_acts_on_the_terminal() {
     let prompt = format!("{CLEAR}Build it");
     let env = TestEnv::new();
     let script = env.script(&hostile().toml());
-    let mut command = env.atomic(["run", "ralph", &prompt, "--max-attempts", "1", "--script"]);
+    let mut command =
+        env.atomic(["run", "ralph", &prompt, "--workers", "2", "--max-attempts", "1", "--script"]);
     command.arg(script);
     let piped = ran(command);
     let commands: [&[&str]; 4] = [
@@ -192,8 +193,10 @@ fn nothing_that_agents_say_acts_on_the_terminal() {
     }
 
     let env = TestEnv::new();
-    let live =
-        env.ralph_command(&hostile().toml(), &["--max-attempts", "1", "--on-question", "pause"]);
+    let live = env.ralph_command(
+        &hostile().toml(),
+        &["--workers", "2", "--max-attempts", "1", "--on-question", "pause"],
+    );
     let live = on_a_terminal(&live);
     assert!(is_harmless(&live.stdout), "{:?}", live.stdout);
     assert!(live.stdout.contains("broken") && live.stdout.contains("Which?"), "{live:?}");

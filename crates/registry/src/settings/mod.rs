@@ -22,8 +22,8 @@ pub use problem::{Place, Problem};
 pub use table::{
     ALLOW_ROOT, BACKEND, CHECK, Class, ENV_ALLOW, INHERIT, MAX_ATTEMPTS, MAX_COST, MAX_ITERATIONS,
     MAX_LAUNCHES, MAX_REVIEW_ROUNDS, MAX_TOKENS, MODEL, ON_QUESTION, Preset, RALPH_PLANNER,
-    RALPH_REVIEWER, RALPH_WORKER, RETRY_WINDOW, SCRIPT, SETTINGS, Setting, TIMEOUT, TRUST,
-    TRUSTED_FOLDERS, TURN_TIMEOUT, WORKERS, find, nearest_key, renamed, variable_names,
+    RALPH_REVIEWER, RALPH_WORKER, REQUIRE_CHECKS, RETRY_WINDOW, SCRIPT, SETTINGS, Setting, TIMEOUT,
+    TRUST, TRUSTED_FOLDERS, TURN_TIMEOUT, WORKERS, find, nearest_key, renamed, variable_names,
 };
 pub use value::{Kind, Value, WrongValue};
 pub use variables::{Audience, VARIABLES, Variable};

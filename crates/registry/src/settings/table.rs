@@ -116,7 +116,7 @@ pub static WORKERS: Setting = Setting {
     variable: "ATOMIC_WORKERS",
     flag: Some("workers"),
     kind: Kind::Number { least: 1, most: LARGEST },
-    preset: Preset::Value("4"),
+    preset: Preset::Words("1 for `ralph`, whose workers share the folder, else 4"),
     example: "8",
     meaning: "How many agents at once",
     only_at_start: false,
@@ -134,6 +134,19 @@ pub static CHECK: Setting = Setting {
     meaning: "Command that checks the result; may be given several times",
     only_at_start: false,
     class: Class::Trusted,
+};
+
+/// Whether everything has to be verified by checks.
+pub static REQUIRE_CHECKS: Setting = Setting {
+    key: "require_checks",
+    variable: "ATOMIC_REQUIRE_CHECKS",
+    flag: Some("require-checks"),
+    kind: Kind::Switch,
+    preset: Preset::Value("false"),
+    example: "true",
+    meaning: "Refuse to start without a check, and fail when a task is not verified by one",
+    only_at_start: false,
+    class: Class::Stricter { unless_set: "false", order: &["true", "false"] },
 };
 
 /// What becomes of a question.
@@ -375,6 +388,7 @@ pub static SETTINGS: &[&Setting] = &[
     &SCRIPT,
     &WORKERS,
     &CHECK,
+    &REQUIRE_CHECKS,
     &ON_QUESTION,
     &MAX_ITERATIONS,
     &MAX_ATTEMPTS,

@@ -172,6 +172,9 @@ impl Setting {
             | (Value::Seconds(less), Value::Seconds(more)) => less < more,
             (Value::Money(less), Value::Money(more)) => less < more,
             (Value::Text(less), Value::Text(more)) => rank(less) < rank(more),
+            (Value::Switch(less), Value::Switch(more)) => {
+                rank(&less.to_string()) < rank(&more.to_string())
+            }
             (
                 Value::Text(_)
                 | Value::Number(_)

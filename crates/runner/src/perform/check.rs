@@ -1,13 +1,19 @@
 //! A step in which the project's checks are run.
 
-use atomic_event::{Event, Report, StepError, StepResult, ToolUse};
+use std::sync::Arc;
+
+use atomic_event::{
+    CheckResult, Checked, CheckedBefore, Event, Report, StepError, StepResult, ToolUse,
+};
 use atomic_workflow::ShellCommand;
 use serde_json::{Map, Value, json};
 
-use super::{Outcome, Performer, told_to_stop};
+use super::git::GitTree;
+use super::{Message, Outcome, Performer, told_to_stop};
 use crate::gates::found_gates;
 use crate::settings::Settings;
 use crate::timer::told;
+use crate::verify::Reading;
 
 /// The name under which a check is reported as a tool.
 pub const CHECK_TOOL: &str = "check";
@@ -32,50 +38,107 @@ impl Checks {
     }
 }
 
+/// Checks to run.
+#[derive(Debug)]
+pub(crate) struct CheckJob {
+    /// Whether this only finds out how things stand before any work is done.
+    pub(crate) baseline: bool,
+    /// Of each check seen so far, whether it was red from the start; null for one that appeared
+    /// during the run and has never been green.
+    pub(crate) known: Option<Arc<Value>>,
+    /// Why green checks verify nothing here.
+    pub(crate) hindrance: Option<String>,
+}
+
+/// What the checks of one step came to.
+#[derive(Default)]
+struct Results<'k> {
+    baseline: bool,
+    known: Option<&'k Value>,
+    checks: Vec<CheckResult>,
+    failures: Vec<Value>,
+    learned: Map<String, Value>,
+}
+
+impl Results<'_> {
+    /// Takes in a check that was green, or red with the end of its output.
+    fn add(&mut self, command: &str, tail: Option<String>) {
+        let was_red = self.known.and_then(|known| known.get(command)).and_then(Value::as_bool);
+        let green = tail.is_none();
+        let before = match was_red {
+            Some(false) => CheckedBefore::Green,
+            Some(true) => CheckedBefore::Red,
+            None => CheckedBefore::New,
+        };
+        self.checks.push(CheckResult { command: command.to_owned(), green, before });
+        let may_be_red = self.baseline || was_red == Some(true);
+        let stays_red = !green && may_be_red;
+        if let Some(tail) = tail.filter(|_| !may_be_red) {
+            self.failures.push(json!({"command": command, "tail": tail}));
+        }
+        if !green && was_red.is_none() && !self.baseline {
+            // It has to become green, and until then it verifies nothing.
+            self.learned.insert(command.to_owned(), Value::Null);
+        } else if was_red != Some(stays_red) {
+            self.learned.insert(command.to_owned(), stays_red.into());
+        }
+    }
+
+    /// Names the checks that are red before any work is done.
+    fn red_from_start(&self) -> Option<String> {
+        let red = self.checks.iter().filter(|check| !check.green);
+        let red: Vec<String> = red.map(|check| format!("`{}`", check.command)).collect();
+        (!red.is_empty()).then(|| {
+            let verb = if red.len() == 1 { "fails" } else { "fail" };
+            format!(
+                "{} {verb} before any work is done, and so cannot verify a task until fixed.",
+                red.join(", ")
+            )
+        })
+    }
+}
+
 /// How much of a check's output is kept.
 const TAIL: usize = 4_000;
 
 impl Performer {
     /// Runs every check, alone in the project's files. `known` says of each check seen so far
     /// whether it was red before any work was done; only such a one may be red.
-    pub(super) async fn check(&mut self, baseline: bool, known: Option<&Value>) -> Outcome {
+    pub(super) async fn check(&mut self, job: CheckJob) -> Outcome {
         let mut orders = self.orders.clone();
-        let tree = std::sync::Arc::clone(&self.tree);
+        let tree = Arc::clone(&self.tree);
         let _alone = tokio::select! {
             permit = tree.write() => permit,
             order = told_to_stop(&mut orders) => return self.outcome_of(&order),
         };
+        let CheckJob { baseline, known, hindrance } = job;
+        let known = known.as_deref();
         let commands = self.commands(known);
-        let left_out = self.left_out();
-        if baseline && !left_out.is_empty() {
-            let text = format!(
-                "Checks found in the project are not run, because the repository is not trusted: \
-                 {}. Nothing but the agents' own word says that a task is done.",
-                left_out.join(", ")
-            );
-            self.say(Event::Noted { text }).await;
-        } else if commands.is_empty() && baseline {
-            let text = "No checks were found (cargo test, npm test, pytest, go test, make test) and \
-                        none were given with --check. Until there are some, nothing but the agents' \
-                        own word says that a task is done.";
-            self.say(Event::Noted { text: text.to_owned() }).await;
+        if baseline {
+            self.say_what_is_missing(&commands).await;
         }
-        let mut failures = vec![];
-        let mut learned = Map::new();
+        let GitTree { tree, commit } = if commands.is_empty() || baseline {
+            GitTree::default()
+        } else {
+            self.git_tree().await
+        };
+        let mut results = Results { baseline, known, ..Results::default() };
         for command in &commands {
-            let was_red = known.and_then(|known| known.get(command)).and_then(Value::as_bool);
-            let tail = match self.run_check(command).await {
-                Ok(result) => result.err(),
+            match self.run_check(command).await {
+                Ok(result) => results.add(command, result.err()),
                 Err(outcome) => return outcome,
-            };
-            let may_be_red = baseline || was_red == Some(true);
-            let stays_red = tail.is_some() && may_be_red;
-            if let Some(tail) = tail.filter(|_| !may_be_red) {
-                failures.push(json!({"command": command, "tail": tail}));
             }
-            if was_red != Some(stays_red) {
-                learned.insert(command.clone(), stays_red.into());
-            }
+        }
+        if baseline && let Some(text) = results.red_from_start() {
+            self.say(Event::Noted { text }).await;
+        }
+        let Results { checks, failures, learned, .. } = results;
+        self.read_project().await;
+        let report = Report::Checked(Checked { baseline, checks, hindrance, tree, commit });
+        let (step, attempt) = (self.step.clone(), self.attempt);
+        // What the run decides next rests on it.
+        if !self.confirm(Event::StepReported { step, attempt, report }).await {
+            return Outcome::Stopped;
         }
         let output = json!({"checks": commands, "failures": failures});
         let mut result = StepResult { output, ..StepResult::default() };
@@ -83,6 +146,42 @@ impl Performer {
             result = result.set("redGates", Value::Object(learned));
         }
         Outcome::Finished(result)
+    }
+
+    /// Says that nothing will be checked, and why.
+    async fn say_what_is_missing(&self, commands: &[String]) {
+        let left_out = self.left_out();
+        let text = if !left_out.is_empty() {
+            format!(
+                "Checks found in the project are not run, because the repository is not trusted: \
+                 {}. Nothing but the agents' own word says that a task is done.",
+                left_out.join(", ")
+            )
+        } else if commands.is_empty() {
+            "No checks were found (cargo test, npm test, pytest, go test, make test) and none were \
+             given with --check. Until there are some, nothing but the agents' own word says that \
+             a task is done."
+                .to_owned()
+        } else {
+            return;
+        };
+        self.say(Event::Noted { text }).await;
+    }
+
+    /// Reads the files that define the checks, and the tests.
+    pub(super) async fn read_project(&self) {
+        let commands = match &self.checks {
+            Checks::Given(given) => given.clone(),
+            Checks::Found | Checks::LeftOut => vec![],
+        };
+        let folder = self.reach.workspace.clone();
+        let read = tokio::task::spawn_blocking(move || Reading::of(&folder, &commands));
+        if let Ok(Some(reading)) = read.await {
+            let (step, attempt) = (self.step.clone(), self.attempt);
+            let reading = Box::new(reading);
+            // The run may be over; then nobody needs to know.
+            let _ = self.messages.send(Message::Read { step, attempt, reading }).await;
+        }
     }
 
     /// The checks that were given, or those found now and those found before: a check does not go

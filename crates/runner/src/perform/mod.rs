@@ -3,6 +3,7 @@
 mod agent;
 mod check;
 mod fetch;
+mod git;
 mod request;
 mod tls;
 mod tool;
@@ -24,10 +25,12 @@ use tokio::sync::{OwnedRwLockReadGuard, RwLock, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 pub use check::CHECK_TOOL;
+pub(crate) use check::CheckJob;
 use check::Checks;
 
 use crate::run::Run;
 use crate::task_file::TaskRequest;
+use crate::verify::Reading;
 use request::Reach;
 pub(crate) use work::WorkJob;
 
@@ -47,7 +50,7 @@ pub(crate) enum Job {
     /// Prompt an agent.
     Agent(Box<AgentJob>),
     /// Run the checks.
-    Gates { baseline: bool, red: Option<Arc<Value>> },
+    Gates(CheckJob),
     /// Run a command.
     Shell(ShellCommand),
     /// Let the backend summarise a conversation.
@@ -120,6 +123,8 @@ pub(crate) enum Message {
     Confirm(Event, oneshot::Sender<()>),
     /// To be asked together; each with where its answer is given.
     Asked { step: StepId, questions: Vec<(Question, oneshot::Sender<Answer>)> },
+    /// The files that decide what the checks mean, as they are now.
+    Read { step: StepId, attempt: u32, reading: Box<Reading> },
     /// It is over.
     Ended { step: StepId, attempt: u32, outcome: Outcome, commit: Option<String> },
 }
@@ -187,6 +192,9 @@ pub(crate) struct Performer {
     reach: Reach,
     model: Option<String>,
     checks: Checks,
+    /// Whether the workflow runs checks, so that it matters who changes their definitions.
+    reads_project: bool,
+    is_trusted: bool,
     /// The longest time for a turn or a check.
     timeout: Duration,
     /// The longest time its node sets.
@@ -220,6 +228,8 @@ impl Run {
             },
             model,
             checks: Checks::of(&self.settings),
+            reads_project: self.book.verification.is_on,
+            is_trusted: self.settings.program.trusted,
             timeout: own_timeout.unwrap_or(usual),
             own_timeout,
         };
@@ -284,8 +294,17 @@ impl Performer {
 
     async fn work(&mut self, job: Job) -> Outcome {
         match job {
-            Job::Agent(job) => self.turn(*job).await,
-            Job::Gates { baseline, red } => self.check(baseline, red.as_deref()).await,
+            Job::Agent(job) => {
+                let outcome = self.turn(*job).await;
+                // A failed worker may have changed the tests as well.
+                if self.reads_project
+                    && matches!(outcome, Outcome::Finished(_) | Outcome::Failed(_))
+                {
+                    self.read_project().await;
+                }
+                outcome
+            }
+            Job::Gates(job) => self.check(job).await,
             Job::Shell(command) => self.shell(command).await,
             Job::Compact { conversation } => self.compact(conversation).await,
             Job::TaskFile(op, request) => self.task_file(op, &request),

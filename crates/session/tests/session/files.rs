@@ -36,6 +36,7 @@ fn summary() -> SessionSummary {
         cost_usd: None,
         result: None,
         pull_request: PullRequest::default(),
+        checks: None,
     }
 }
 

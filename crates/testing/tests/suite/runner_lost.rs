@@ -20,7 +20,7 @@ fn hanging_after(actions: Value) -> Stand {
     let turn = json!({"agent": "worker", "prompt": ["Task #1:"], "do": actions});
     script["turn"].as_array_mut().unwrap().insert(0, turn);
     let mut stand = Stand::playing(script);
-    stand.settings.workers = 1;
+    stand.settings.workers = Some(1);
     stand
 }
 

@@ -101,7 +101,8 @@ impl Stand {
     /// A run of the scripted Ralph's workflow on another script.
     pub(crate) fn playing(script: Value) -> Self {
         let disk = MemoryDisk::new();
-        let settings = Settings { checks: Some(vec![]), ..Settings::default() };
+        let checks = Some(vec![]);
+        let settings = Settings { checks, workers: Some(4), ..Settings::default() };
         let folder = Arc::new(tempfile::tempdir().unwrap());
         fs::create_dir(folder.path().join("work")).unwrap();
         Self {

@@ -227,7 +227,7 @@ pub(super) fn created(
         ("prompt", Value::from(launch.prompt.clone())),
         ("executionId", Value::from(launch.session.clone())),
         ("maxIterations", limit),
-        (crate::WORKERS, launch.workers.max(1).into()),
+        (crate::WORKERS, launch.workers().into()),
     ] {
         state.entry(key.into()).or_insert(value);
     }

@@ -141,7 +141,7 @@ fn a_fan_loses_no_value_however_many_work_at_once() {
 fn a_fan_that_does_not_say_how_many_at_once_takes_as_many_as_the_run_has_workers() {
     let fan = Fan::over("numbers", [tool("x", |_| Update::new())]);
     let workflow = graph().start(each("all", fan)).compile(logged()).unwrap().into_workflow();
-    let launch = atomic_workflow::Launch { workers: 3, ..Default::default() };
+    let launch = atomic_workflow::Launch { workers: Some(3), ..Default::default() };
     let mut state = workflow.initial_state.state(&launch).unwrap();
     state.insert("numbers".into(), json!([1, 2, 3, 4, 5]));
     let program = atomic_graph::Program::compile(workflow.graph).unwrap();

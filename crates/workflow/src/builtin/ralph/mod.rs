@@ -18,7 +18,11 @@ use serde_json::{Value, json};
 use crate::{
     Action, AgentAction, Call, Function, Functions, Gates, Initial, Launch, Limits, Text, Workflow,
 };
-use task::{Status, Task};
+use task::{Status, Task, Verdict};
+
+/// How many workers there are when the user does not say so: they share the project's folder, and a
+/// check that sees the unfinished work of others verifies nothing.
+const WORKERS: u32 = 1;
 
 /// Builds the workflow under this name.
 pub fn ralph(name: &str) -> Workflow {
@@ -49,23 +53,28 @@ pub fn ralph_with_tasks(name: &str, rows: &[Value], limits: &Limits) -> Result<W
     for (task, row) in tasks.iter_mut().zip(rows) {
         if row.get("status").and_then(Value::as_str) == Some("completed") {
             task.status = Status::Completed;
+            task.verified = Verdict::Before;
         }
         let error = row.get("error").and_then(Value::as_str).map(str::trim);
         task.error = error.filter(|error| !error.is_empty()).map(str::to_owned);
     }
-    let values = json!({
-        "limits": limits,
-        "maxReviews": limits.review_rounds,
-        "maxIterations": room_for(&tasks, limits),
-        "tasks": tasks,
-    });
+    let limits = limits.clone();
+    let begin = move |launch: &Launch| {
+        let room = launch.limits.iterations.unwrap_or_else(|| room_for(&tasks, &limits));
+        let mut state = initial_state(launch);
+        state.insert("limits".into(), json!(limits));
+        state.insert("maxReviews".into(), limits.review_rounds.into());
+        state.insert("maxIterations".into(), room.into());
+        state.insert("tasks".into(), json!(tasks));
+        state
+    };
     Ok(Workflow {
         graph: work(
             Graph::starting_at("take-tasks")
                 .node(function("take-tasks", "ralph/take-tasks", "Taking over the tasks"))
                 .edge("take-tasks", "baseline"),
         ),
-        initial_state: Initial::Given(serde_json::from_value(values).unwrap_or_default()),
+        initial_state: Initial::made(begin),
         ..ralph(name)
     })
 }
@@ -89,7 +98,8 @@ fn functions() -> Functions {
 fn initial_state(launch: &Launch) -> Patch {
     let values = json!({
         "prompt": launch.prompt,
-        "workers": launch.workers,
+        "workers": launch.workers.unwrap_or(WORKERS).max(1),
+        "requireChecks": launch.require_checks,
         "limits": launch.limits,
         "maxReviews": launch.limits.review_rounds,
         "tasks": [],
@@ -288,7 +298,16 @@ fn judge_tasks(call: &Call<'_>) -> Result<StepResult, StepError> {
         return Err(StepError::new("tasks", "there are no tasks, so nothing can be done"));
     }
     if left.is_empty() {
-        return Ok(StepResult::output(json!({"done": tasks.len()})));
+        let unverified = unverified(call, &tasks);
+        if unverified.is_empty() {
+            return Ok(StepResult::output(json!({"done": tasks.len()})));
+        }
+        let (count, ids) = (unverified.len(), unverified.join(", "));
+        let message = format!(
+            "{count} of {} tasks are not verified by a check, and --require-checks is set: {ids}",
+            tasks.len()
+        );
+        return Err(StepError::new("unverified", message));
     }
     let describe = |task: &&Task| match task.status {
         Status::Failed => {
@@ -307,11 +326,23 @@ fn judge_tasks(call: &Call<'_>) -> Result<StepResult, StepError> {
     Err(StepError::new(if at_ceiling { code::CEILING } else { "tasks" }, message))
 }
 
-/// A failed run was resumed: its failed tasks count from the beginning again.
+/// The completed tasks that no check verifies, where that is required.
+fn unverified(call: &Call<'_>, tasks: &[Task]) -> Vec<String> {
+    let is_open =
+        |task: &&Task| task.status == Status::Completed && matches!(task.verified, Verdict::None);
+    let is_required: bool = call.get("requireChecks");
+    tasks.iter().filter(|_| is_required).filter(is_open).map(|task| task.id.clone()).collect()
+}
+
+/// A failed run was resumed: its failed tasks, and those that had to be verified and are not, count
+/// from the beginning again.
 fn reopen_tasks(call: &Call<'_>) -> Result<StepResult, StepError> {
     let tasks: Vec<Task> = call.get("tasks");
-    let failed = tasks.iter().filter(|task| task.status == Status::Failed);
-    let rows: Vec<_> = failed
+    let unverified = unverified(call, &tasks);
+    let is_open = |task: &&Task| task.status == Status::Failed || unverified.contains(&task.id);
+    let rows: Vec<_> = tasks
+        .iter()
+        .filter(is_open)
         .map(|task| {
             json!({"id": task.id, "status": Status::Pending, "attempts": 0, "bugFixes": 0,
                 "errorCode": null})

@@ -177,7 +177,7 @@ fn the_examples_in_the_prompts_are_what_the_parsers_read() {
 
 #[test]
 fn a_run_begins_with_its_prompt_and_its_ceilings() {
-    let launch = Launch { prompt: "Build".into(), workers: 2, ..Launch::default() };
+    let launch = Launch { prompt: "Build".into(), workers: Some(2), ..Launch::default() };
     let state = initial_state(&launch);
     assert_eq!(state["prompt"], "Build");
     assert_eq!(state["limits"]["reviewRounds"], 3);
@@ -201,7 +201,7 @@ fn a_list_that_is_there_already_needs_no_planner() {
 
     let state = workflow.initial_state.state(&Launch {
         prompt: "Build".into(),
-        workers: 2,
+        workers: Some(2),
         ..Launch::default()
     });
     let state = state.unwrap();

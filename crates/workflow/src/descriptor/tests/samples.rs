@@ -46,8 +46,12 @@ fn a_run_begins_with_the_defaults_and_the_limit_of_the_file() {
     let (_, text) = SAMPLES[6];
     let draft = read(&document("x.json", text), &Shelf(vec![]));
     let workflow = draft.into_workflow().unwrap();
-    let mut launch =
-        Launch { prompt: "p".to_owned(), session: "s".to_owned(), workers: 3, ..Launch::default() };
+    let mut launch = Launch {
+        prompt: "p".to_owned(),
+        session: "s".to_owned(),
+        workers: Some(3),
+        ..Launch::default()
+    };
     let state = workflow.initial_state.state(&launch).unwrap();
     assert_eq!(
         json!(state),

@@ -1,0 +1,292 @@
+//! Which tasks are verified: folded from facts, so that every file and every front end says the same.
+//!
+//! A task is verified when a check that was green before it was run by the engine on a tree that
+//! holds this task's work and accepted work only, and was green. A task that brings a check, or
+//! changes what defines one, is counted apart.
+
+mod definition;
+mod reading;
+mod test_file;
+mod words;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use atomic_event::{
+    Checked, CheckedBefore, Event, ProjectRead, Report, Started, StepId, TestFile, Verified,
+};
+use atomic_graph::{Graph, Kind};
+use atomic_session::{
+    ChangedBranch, ChangedCheck, CheckSummary, RemovedTest, TaskCheck, TaskVerdict, VerifiedCount,
+};
+use atomic_workflow::Action;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub(crate) use reading::Reading;
+pub use words::verified_line;
+
+/// What is known about the checks of a run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Verification {
+    /// Whether the workflow runs checks at all.
+    pub(crate) is_on: bool,
+    /// The files as they were read last.
+    pub(crate) reading: Option<Reading>,
+    /// The branch that was checked out when the run began.
+    branch: Option<String>,
+    tasks: BTreeMap<String, TaskState>,
+    red_from_start: Vec<String>,
+    changed_checks: Vec<ChangedCheck>,
+    removed_tests: BTreeMap<String, Removed>,
+    changed_branch: Option<ChangedBranch>,
+}
+
+/// What is known about one task.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct TaskState {
+    /// Whether the task changed what defines a check, or may have.
+    changes_checks: bool,
+    verdict: TaskVerdict,
+    /// The checks that the verdict rests on, or why there is none.
+    by: Vec<String>,
+    why_not: Option<String>,
+    tree: Option<String>,
+    commit: Option<String>,
+    /// The step that ran the checks.
+    step: Option<StepId>,
+}
+
+/// Tests that a task took away.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Removed {
+    task: Option<String>,
+    what: String,
+    /// The file before.
+    was: TestFile,
+}
+
+/// Whether some node of a graph runs checks.
+pub(crate) fn runs_checks(graph: &Graph) -> bool {
+    graph.nodes.iter().any(|node| {
+        let is_check = matches!(&node.kind, Kind::Work { action, .. }
+            if matches!(Action::deserialize(action), Ok(Action::Gates(_))));
+        is_check || node.inner().iter().any(|(_, inner)| runs_checks(inner))
+    })
+}
+
+impl Verification {
+    /// Takes in a fact.
+    pub(crate) fn learn(&mut self, event: &Event) {
+        match event {
+            Event::SessionCreated(created) => self.learn_graph(&created.graph),
+            Event::SessionResumed(resumed) => {
+                if let Some(upgraded) = &resumed.upgraded {
+                    self.learn_graph(&upgraded.graph);
+                }
+            }
+            Event::StepStarted(started) => self.learn_start(started),
+            Event::StepReported { step, report: Report::ProjectRead(read), .. } => {
+                self.learn_reading(step, read);
+            }
+            Event::StepReported { step, report: Report::Checked(checked), .. } => {
+                self.learn_checks(step, checked);
+            }
+            _ => {}
+        }
+    }
+
+    fn learn_graph(&mut self, graph: &Value) {
+        self.is_on = Graph::deserialize(graph).is_ok_and(|graph| runs_checks(&graph));
+    }
+
+    /// A task that an agent works on again has to be checked again.
+    fn learn_start(&mut self, started: &Started) {
+        if !self.is_on || started.agent.is_none() {
+            return;
+        }
+        let Some(item) = started.step.item() else { return };
+        let changes_checks =
+            self.tasks.get(&item).map_or(self.reading.is_none(), |task| task.changes_checks);
+        self.tasks.insert(item, TaskState { changes_checks, ..TaskState::default() });
+    }
+
+    fn learn_reading(&mut self, step: &StepId, read: &ProjectRead) {
+        let item = step.item();
+        if read.first || self.reading.is_none() {
+            self.branch = read.branch.clone().filter(|branch| !branch.is_empty());
+        } else {
+            self.learn_branch(item.as_ref(), read);
+            self.learn_definitions(item.as_ref(), read);
+            self.learn_tests(item.as_ref(), read);
+        }
+        self.reading.get_or_insert_default().apply(read);
+    }
+
+    fn learn_branch(&mut self, item: Option<&String>, read: &ProjectRead) {
+        let Some(to) = &read.branch else { return };
+        match self.branch.clone() {
+            // A repository that was made during the run.
+            None => self.branch = Some(to.clone()).filter(|to| !to.is_empty()),
+            Some(from) if from == *to => self.changed_branch = None,
+            Some(from) => {
+                let (to, task) = (to.clone(), item.cloned());
+                self.changed_branch = Some(ChangedBranch { from, to, task });
+            }
+        }
+    }
+
+    fn learn_definitions(&mut self, item: Option<&String>, read: &ProjectRead) {
+        for file in read.definitions.keys() {
+            let changed = ChangedCheck { file: file.clone(), task: item.cloned() };
+            if !self.changed_checks.contains(&changed) {
+                self.changed_checks.push(changed);
+            }
+        }
+        if let Some(item) = item.filter(|_| !read.definitions.is_empty()) {
+            self.tasks.entry(item.clone()).or_default().changes_checks = true;
+        }
+    }
+
+    fn learn_tests(&mut self, item: Option<&String>, read: &ProjectRead) {
+        let Some(before) = &self.reading else { return };
+        for (file, now) in &read.tests {
+            let was = match (self.removed_tests.get(file), before.tests.get(file)) {
+                (Some(removed), _) => removed.was.clone(),
+                (None, Some(was)) => was.clone(),
+                (None, None) => continue,
+            };
+            match test_file::lost(&was, now.as_ref()).filter(|_| !is_moved(&was, read)) {
+                Some(what) => {
+                    let removed = Removed { task: item.cloned(), what: what.to_owned(), was };
+                    self.removed_tests.insert(file.clone(), removed);
+                }
+                None => drop(self.removed_tests.remove(file)),
+            }
+        }
+    }
+
+    fn learn_checks(&mut self, step: &StepId, checked: &Checked) {
+        if checked.baseline {
+            let red = checked.checks.iter().filter(|check| !check.green);
+            self.red_from_start = red.map(|check| check.command.clone()).collect();
+        }
+        let Some(item) = step.item() else { return };
+        let task = self.tasks.entry(item).or_default();
+        (task.tree, task.commit) = (checked.tree.clone(), checked.commit.clone());
+        task.step = Some(step.clone());
+        let found = match &self.changed_branch {
+            Some(branch) => Err(words::on_another_branch(branch)),
+            None => verdict(checked, task.changes_checks),
+        };
+        (task.verdict, task.by, task.why_not) = match found {
+            Ok((verdict, by)) => (verdict, by, None),
+            Err(why) => (TaskVerdict::None, vec![], Some(why)),
+        };
+    }
+
+    /// The verdict on the task that a step checked.
+    pub(crate) fn verdict_of(&self, step: &StepId) -> Option<TaskVerdict> {
+        let task = self.tasks.get(&step.item()?)?;
+        (task.step.as_ref() == Some(step)).then_some(task.verdict)
+    }
+
+    /// How many tasks of a list are verified. Tasks that were completed before the run began are
+    /// not this run's.
+    pub(crate) fn counted(&self, tasks: &[TaskDone]) -> Verified {
+        let own_work = || tasks.iter().filter(|task| !task.was_done_before);
+        let mut verified = Verified { total: own_work().count(), ..Verified::default() };
+        let mut by = BTreeSet::new();
+        for task in own_work().filter(|task| task.is_done) {
+            let Some(state) = self.tasks.get(&task.id) else { continue };
+            match state.verdict {
+                TaskVerdict::Checked => {
+                    verified.checked += 1;
+                    by.extend(state.by.iter().cloned());
+                }
+                TaskVerdict::Own => verified.own += 1,
+                TaskVerdict::None => {}
+            }
+        }
+        verified.by = by.into_iter().collect();
+        verified
+    }
+
+    /// What `session.json` says about checks; nothing for a workflow without any.
+    pub(crate) fn summary(&self, tasks: &[TaskDone]) -> Option<CheckSummary> {
+        if !self.is_on {
+            return None;
+        }
+        let Verified { checked, own, total, by } = self.counted(tasks);
+        let removed = self.removed_tests.iter().map(|(file, removed)| RemovedTest {
+            file: file.clone(),
+            what: removed.what.clone(),
+            task: removed.task.clone(),
+        });
+        let per_task = tasks.iter().filter(|task| task.is_done && !task.was_done_before);
+        let per_task = per_task.map(|task| {
+            let state = self.tasks.get(&task.id).cloned().unwrap_or_default();
+            let TaskState { verdict, tree, commit, .. } = state;
+            (task.id.clone(), TaskCheck { verified: verdict, tree, commit })
+        });
+        Some(CheckSummary {
+            verified: VerifiedCount { checked, own, total },
+            verified_by: by,
+            red_from_start: self.red_from_start.clone(),
+            changed_checks: self.changed_checks.clone(),
+            removed_tests: removed.collect(),
+            changed_branch: self.changed_branch.clone(),
+            task_checks: per_task.collect(),
+        })
+    }
+}
+
+/// A task of the list, as far as counting goes.
+#[derive(Clone, Debug)]
+pub(crate) struct TaskDone {
+    pub(crate) id: String,
+    pub(crate) is_done: bool,
+    /// Whether the task was completed before the run began.
+    pub(crate) was_done_before: bool,
+}
+
+/// Whether a file with the same text is somewhere else now.
+fn is_moved(was: &TestFile, read: &ProjectRead) -> bool {
+    read.tests.values().flatten().any(|now| now.hash == was.hash)
+}
+
+/// What checks say about a task, and which; or why they say nothing.
+fn verdict(checked: &Checked, changes_checks: bool) -> Result<(TaskVerdict, Vec<String>), String> {
+    if let Some(hindrance) = &checked.hindrance {
+        return Err(hindrance.clone());
+    }
+    let checks = &checked.checks;
+    if checks.is_empty() {
+        return Err("there is no check".to_owned());
+    }
+    if let Some(red) =
+        checks.iter().find(|check| !check.green && check.before != CheckedBefore::Red)
+    {
+        return Err(format!("`{}` fails", red.command));
+    }
+    let commands = |before: &[CheckedBefore]| -> Vec<String> {
+        let green = checks.iter().filter(|check| check.green && before.contains(&check.before));
+        green.map(|check| check.command.clone()).collect()
+    };
+    let green_before = commands(&[CheckedBefore::Green]);
+    if !changes_checks && !green_before.is_empty() {
+        return Ok((TaskVerdict::Checked, green_before));
+    }
+    let mut own = commands(&[CheckedBefore::Green, CheckedBefore::New]);
+    if changes_checks {
+        own = commands(&[CheckedBefore::Green, CheckedBefore::New, CheckedBefore::Red]);
+    }
+    if own.is_empty() {
+        return Err("no check was green before the task".to_owned());
+    }
+    Ok((TaskVerdict::Own, own))
+}
+
+#[cfg(test)]
+mod tests;

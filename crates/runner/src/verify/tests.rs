@@ -1,0 +1,163 @@
+//! Verdicts from facts.
+
+use CheckedBefore::{Green, New, Red};
+use atomic_event::{
+    CheckResult, Checked, CheckedBefore, Event, ProjectRead, Report, Started, StepId, TestFile,
+    Verified,
+};
+use atomic_session::TaskVerdict;
+
+use super::{TaskDone, Verification, verified_line};
+
+fn facts() -> Verification {
+    let mut known = Verification { is_on: true, ..Verification::default() };
+    read(
+        &mut known,
+        "baseline#1",
+        ProjectRead {
+            first: true,
+            branch: Some("main".to_owned()),
+            definitions: [("Makefile".to_owned(), Some("1".to_owned()))].into(),
+            tests: [("tests/a.rs".to_owned(), Some(test_file("a", 9)))].into(),
+            partial: false,
+        },
+    );
+    known
+}
+
+fn test_file(hash: &str, lines: u64) -> TestFile {
+    TestFile { hash: hash.to_owned(), lines, tests: 1, skipped: 0 }
+}
+
+fn read(known: &mut Verification, step: &str, read: ProjectRead) {
+    let report = Report::ProjectRead(Box::new(read));
+    known.learn(&Event::StepReported { step: StepId::new(step), attempt: 1, report });
+}
+
+fn work(known: &mut Verification, item: &str) {
+    known.learn(&Event::StepStarted(Started {
+        step: StepId::new(format!("fan#1[{item}]/worker#1")),
+        attempt: 1,
+        how: atomic_event::How::First,
+        description: None,
+        agent: Some("worker".into()),
+        backend: None,
+        workspace: None,
+        iteration: None,
+        clears_context: false,
+        lane: None,
+    }));
+}
+
+fn check(known: &mut Verification, item: &str, checks: &[(CheckedBefore, bool)]) -> TaskVerdict {
+    let step = StepId::new(format!("fan#1[{item}]/check#1"));
+    let result = |(before, green): &(CheckedBefore, bool)| CheckResult {
+        command: "make test".to_owned(),
+        green: *green,
+        before: *before,
+    };
+    let checked = Checked { checks: checks.iter().map(result).collect(), ..Checked::default() };
+    let report = Report::Checked(checked);
+    known.learn(&Event::StepReported { step: step.clone(), attempt: 1, report });
+    known.verdict_of(&step).unwrap()
+}
+
+#[test]
+fn a_check_counts_when_it_was_green_before_and_is_green() {
+    let table: &[(&[(CheckedBefore, bool)], TaskVerdict)] = &[
+        (&[], TaskVerdict::None),
+        (&[(Green, true)], TaskVerdict::Checked),
+        (&[(Green, false)], TaskVerdict::None),
+        (&[(Red, false)], TaskVerdict::None),
+        (&[(Red, true)], TaskVerdict::None),
+        (&[(New, true)], TaskVerdict::Own),
+        (&[(New, false)], TaskVerdict::None),
+        (&[(Green, true), (Red, false)], TaskVerdict::Checked),
+        (&[(Green, true), (New, true)], TaskVerdict::Checked),
+        (&[(Green, true), (New, false)], TaskVerdict::None),
+    ];
+    for (checks, expected) in table {
+        let mut known = facts();
+        work(&mut known, "#1");
+        assert_eq!(check(&mut known, "#1", checks), *expected, "{checks:?}");
+    }
+}
+
+#[test]
+fn a_task_that_changes_a_definition_is_never_verified_by_others() {
+    let mut known = facts();
+    let changed = ProjectRead {
+        definitions: [("Makefile".to_owned(), Some("2".to_owned()))].into(),
+        ..ProjectRead::default()
+    };
+    work(&mut known, "#1");
+    read(&mut known, "fan#1[#1]/worker#1", changed);
+    // The failed attempt is remembered.
+    assert_eq!(check(&mut known, "#1", &[(Green, false)]), TaskVerdict::None);
+    work(&mut known, "#1-bug-1");
+    assert_eq!(check(&mut known, "#1-bug-1", &[(Green, true)]), TaskVerdict::Checked);
+    work(&mut known, "#1");
+    assert_eq!(check(&mut known, "#1", &[(Green, true)]), TaskVerdict::Own);
+    assert_eq!(known.remarks(), ["Changed checks: Makefile (#1)"]);
+}
+
+#[test]
+fn a_task_that_is_worked_on_again_is_not_verified_until_it_is_checked_again() {
+    let mut known = facts();
+    let done = |id: &str| TaskDone { id: id.to_owned(), is_done: true, was_done_before: false };
+    work(&mut known, "#1");
+    check(&mut known, "#1", &[(Green, true)]);
+    assert_eq!(known.counted(&[done("#1")]).checked, 1);
+    work(&mut known, "#1");
+    assert_eq!(known.counted(&[done("#1")]).checked, 0);
+}
+
+#[test]
+fn tests_that_come_back_are_not_named_and_moved_ones_never_were() {
+    let tests = |name: &str, file: Option<TestFile>| ProjectRead {
+        tests: [(name.to_owned(), file)].into(),
+        ..ProjectRead::default()
+    };
+    let mut known = facts();
+    read(&mut known, "fan#1[#1]/worker#1", tests("tests/a.rs", Some(test_file("b", 3))));
+    assert_eq!(known.remarks(), ["Removed tests: tests/a.rs shortened (#1)"]);
+    read(&mut known, "fan#1[#2]/worker#1", tests("tests/a.rs", Some(test_file("c", 4))));
+    assert_eq!(known.remarks(), ["Removed tests: tests/a.rs shortened (#2)"]);
+    read(&mut known, "fan#1[#2]/worker#1", tests("tests/a.rs", Some(test_file("d", 10))));
+    assert!(known.remarks().is_empty());
+    let mut moved = tests("tests/a.rs", None);
+    moved.tests.insert("tests/b.rs".to_owned(), Some(test_file("d", 10)));
+    read(&mut known, "fan#1[#2]/worker#1", moved);
+    assert!(known.remarks().is_empty());
+}
+
+#[test]
+fn on_another_branch_nothing_is_verified_until_it_is_left() {
+    let branch =
+        |name: &str| ProjectRead { branch: Some(name.to_owned()), ..ProjectRead::default() };
+    let mut known = facts();
+    work(&mut known, "#1");
+    read(&mut known, "fan#1[#1]/worker#1", branch("side"));
+    assert_eq!(check(&mut known, "#1", &[(Green, true)]), TaskVerdict::None);
+    assert_eq!(known.remarks(), ["Changed branch: branch side instead of main (#1)"]);
+    work(&mut known, "#2");
+    read(&mut known, "fan#1[#2]/worker#1", branch("main"));
+    assert_eq!(check(&mut known, "#2", &[(Green, true)]), TaskVerdict::Checked);
+    assert!(known.remarks().is_empty());
+}
+
+#[test]
+fn the_last_line_says_how_many_and_by_what() {
+    let line = |checked, own, total, by: &[&str]| {
+        let by = by.iter().map(|it| (*it).to_owned()).collect();
+        verified_line(&Verified { checked, own, total, by })
+    };
+    let expected = "Completed: 5 of 6 tasks verified by \"cargo test\", 1 by its own check";
+    assert_eq!(line(5, 1, 6, &["cargo test"]), expected);
+    assert_eq!(line(0, 0, 6, &[]), "Completed, not verified");
+    assert_eq!(line(1, 0, 1, &["a"]), "Completed: 1 of 1 task verified by \"a\"");
+    let several = "Completed: 2 of 6 tasks verified by \"a\" and \"b\", 2 by their own checks, \
+                   2 not verified";
+    assert_eq!(line(2, 2, 6, &["a", "b"]), several);
+    assert_eq!(line(0, 2, 2, &[]), "Completed: 0 of 2 tasks verified, 2 by their own checks");
+}
