@@ -257,11 +257,11 @@ pub(crate) fn apply(values: &Values, settings: &mut Settings, somebody: bool) {
     limits.iterations = values.small_number(&MAX_ITERATIONS).or(limits.iterations);
     limits.attempts = values.small_number(&MAX_ATTEMPTS).unwrap_or(limits.attempts);
     limits.review_rounds = values.small_number(&MAX_REVIEW_ROUNDS).unwrap_or(limits.review_rounds);
+    limits.require_checks = values.switch(&REQUIRE_CHECKS).unwrap_or(limits.require_checks);
     if let Some(path) = values.text(&SCRIPT) {
         settings.script = Some(absolute(path));
     }
     settings.workers = values.small_number(&WORKERS).or(settings.workers);
-    settings.require_checks = values.switch(&REQUIRE_CHECKS).unwrap_or(settings.require_checks);
     if let Some(commands) = values.list(&CHECK) {
         settings.checks = Some(commands.to_vec());
     }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AgentName, Answer, AnsweredBy, BackendId, ConversationId, How, NodeId, Patch, Question,
-    QuestionId, Report, SessionId, StepError, StepId, StepResult, Verified, WorkflowName,
+    AgentName, Answer, AnsweredBy, BackendId, Certified, ConversationId, How, NodeId, Patch,
+    Question, QuestionId, Report, SessionId, StepError, StepId, StepResult, Verified, WorkflowName,
 };
 
 /// A point in time, written as RFC 3339 in UTC.
@@ -339,20 +339,6 @@ pub enum Timer {
     Limit,
     /// The wait before its next attempt.
     Rest,
-}
-
-/// The largest number of launches there can be, and what it rests on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Certified {
-    /// Launches of an agent in the whole run; absent when there is no bound.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub launches: Option<u64>,
-    /// Agents at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at_once: Option<u64>,
-    /// What is unbounded, and why.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unbounded: Vec<String>,
 }
 
 /// Where a session was taken from.

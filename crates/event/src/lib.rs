@@ -4,6 +4,7 @@
 //! acted on and is shown by every front end. A [`Delta`] is only shown. There is no third kind,
 //! and no other crate may define its own copy of these types.
 
+mod certified;
 mod check;
 mod delta;
 mod envelope;
@@ -15,12 +16,13 @@ mod turn;
 
 pub use atomic_graph::task::TaskStatus;
 pub use atomic_graph::{How, Key, NodeId, Patch, StepError, StepId, StepResult};
+pub use certified::Certified;
 pub use check::{CheckResult, Checked, CheckedBefore, ProjectRead, TestFile, Verified};
 pub use delta::Delta;
 pub use envelope::{Envelope, FORMAT, UnreadableFact, journal_schema};
 pub use event::{
-    Answered, Certified, Created, Ending, Event, Forked, Moment, Origin, Resumed, Source, Started,
-    Timer, Upgraded, Why,
+    Answered, Created, Ending, Event, Forked, Moment, Origin, Resumed, Source, Started, Timer,
+    Upgraded, Why,
 };
 pub use id::{AgentName, BackendId, ConversationId, QuestionId, SessionId, WorkflowName};
 pub use intent::Intent;

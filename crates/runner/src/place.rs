@@ -19,7 +19,7 @@ pub(crate) fn refuse_unchecked(
     created: &Created,
 ) -> Result<(), RunError> {
     // One turn of one agent has no tasks that could be verified.
-    if !settings.require_checks || is_one_turn(created) {
+    if !settings.limits.require_checks || is_one_turn(created) {
         return Ok(());
     }
     let refused = |problem: &str, hint: &str| {

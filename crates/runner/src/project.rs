@@ -17,7 +17,7 @@ use crate::book::{Book, LoopTask, Scopes};
 use crate::lane::scope;
 use crate::run::{Run, RunError};
 use crate::task_file::{self, TaskPath};
-use crate::verify::{TaskDone, verified_line};
+use crate::verify::{EndedChecks, TaskDone, verified_line};
 
 /// The summary is written at most this often, because writing it costs more than a step does.
 const SUMMARY_EVERY: Duration = Duration::from_millis(250);
@@ -179,6 +179,12 @@ impl Run {
     pub(crate) fn verified(&self) -> Option<Verified> {
         let verification = &self.book.verification;
         verification.is_on.then(|| verification.counted(&self.tasks_done()))
+    }
+
+    /// What the checks say, where the workflow runs some.
+    pub(crate) fn ended_checks(&self) -> Option<EndedChecks> {
+        let remarks = self.book.verification.remarks();
+        self.verified().map(|verified| EndedChecks { verified, remarks })
     }
 
     fn tasks_done(&self) -> Vec<TaskDone> {

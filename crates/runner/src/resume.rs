@@ -152,9 +152,6 @@ impl Run {
             let workers = self.settings.workers.map(|workers| workers.max(1));
             patch.extend(workers.map(|workers| ("workers".into(), workers.into())));
         }
-        if self.settings.require_checks != before.require_checks {
-            patch.insert("requireChecks".into(), self.settings.require_checks.into());
-        }
         if self.settings.max_launches != before.max_launches {
             let limit = self.settings.max_launches;
             patch.insert(Machine::MAX_LAUNCHES.into(), serde_json::json!(limit));

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use atomic_backend::BackendError;
 use atomic_event::{
-    Created, Ending, Event, FORMAT, Intent, Origin, Question, QuestionId, SessionId, StepError,
-    Verified, Why,
+    Created, Ending, Event, FORMAT, Intent, Origin, Question, QuestionId, SessionId, StepError, Why,
 };
 use atomic_graph::{Machine, Misfit, Program, State};
 use atomic_registry::project::ProjectFiles;
@@ -28,6 +27,7 @@ use crate::settings::Settings;
 use crate::stage::Stage;
 use crate::stream::{StreamMode, Streams};
 use crate::timer::{Timers, told};
+use crate::verify::EndedChecks;
 
 /// Why a run could not be carried on.
 #[derive(Debug, thiserror::Error)]
@@ -83,15 +83,6 @@ pub struct Ended {
     pub outcome: Outcome,
     /// What its checks have verified, where the workflow runs some.
     pub checks: Option<EndedChecks>,
-}
-
-/// What the checks of a run that came to a stop have verified.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EndedChecks {
-    /// How many tasks.
-    pub verified: Verified,
-    /// Lines that name what a person should look at, such as removed tests.
-    pub remarks: Vec<String>,
 }
 
 /// How a run came to a stop.
@@ -279,10 +270,7 @@ impl Run {
         self.project_tasks_again()?;
         self.project_all()?;
         let (session, dir) = (self.created.session.clone(), self.session.dir().to_owned());
-        let checks = self.verified().map(|verified| {
-            let remarks = self.book.verification.remarks();
-            EndedChecks { verified, remarks }
-        });
+        let checks = self.ended_checks();
         Ok(Ended { session, dir, outcome, checks })
     }
 
@@ -473,7 +461,6 @@ pub(crate) fn launch(prompt: &str, session: (&str, &Path), settings: &Settings) 
         session: session.0.to_owned(),
         session_dir: session.1.to_owned(),
         workers: settings.workers.map(|workers| workers.max(1)),
-        require_checks: settings.require_checks,
         limits: settings.limits.clone(),
     }
 }

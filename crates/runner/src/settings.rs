@@ -13,12 +13,10 @@ use serde::{Deserialize, Serialize};
 pub struct Settings {
     /// How many agents at once; otherwise as many as the workflow wants.
     pub workers: Option<u32>,
-    /// The ceilings the workflow counts.
+    /// The ceilings the workflow counts, and whether it requires checks.
     pub limits: Limits,
     /// The checks; otherwise those that are found in the project.
     pub checks: Option<Vec<String>>,
-    /// Whether a run without checks, or with a task that they do not verify, has failed.
-    pub require_checks: bool,
     /// What to do with a question.
     pub on_question: OnQuestion,
     /// The most money to spend, in US dollars.
@@ -70,7 +68,6 @@ impl Default for Settings {
             workers: None,
             limits: Limits::default(),
             checks: None,
-            require_checks: false,
             on_question: OnQuestion::Pause,
             max_cost_usd: None,
             max_tokens: None,

@@ -163,8 +163,6 @@ pub struct Launch {
     pub session_dir: PathBuf,
     /// How many agents at once, where the user says so.
     pub workers: Option<u32>,
-    /// Whether a task that no check verifies makes the run fail.
-    pub require_checks: bool,
     /// Its ceilings.
     pub limits: Limits,
 }
@@ -179,7 +177,8 @@ impl Launch {
 /// How many agents at once when neither the user nor the workflow says so.
 pub const DEFAULT_WORKERS: u32 = 4;
 
-/// The ceilings of a run that its workflow counts. Money, tokens and time are the runner's.
+/// The ceilings of a run that its workflow counts, and what it requires. Money, tokens and time are
+/// the runner's.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Limits {
@@ -195,6 +194,9 @@ pub struct Limits {
     pub iterations: Option<u32>,
     /// Reviews.
     pub review_rounds: u32,
+    /// Whether a task that no check verifies makes the run fail.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub require_checks: bool,
 }
 
 impl Default for Limits {
@@ -206,6 +208,7 @@ impl Default for Limits {
             findings: 50,
             iterations: None,
             review_rounds: 3,
+            require_checks: false,
         }
     }
 }

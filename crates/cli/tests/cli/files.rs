@@ -36,6 +36,12 @@ fn the_summary_has_its_fields_in_order() {
         "model",
         "tasks",
         "costUsd",
+        "verified",
+        "verifiedBy",
+        "redFromStart",
+        "changedChecks",
+        "removedTests",
+        "taskChecks",
     ];
     assert_eq!(keys(&text), fields, "{text}");
     let summary = env.summary();
@@ -134,6 +140,7 @@ fn progress_tells_what_was_done_in_order() {
         "## Iteration 1 — #1: Make part 1",
         "## Iteration 2 — #2: Make part 2",
         "## Review 1, after iteration 2",
+        "## Completed, not verified",
     ];
     assert_eq!(headings, expected, "{progress}");
 }

@@ -54,7 +54,7 @@ fn line_about(env: &TestEnv, key: &str, variables: &[(&str, &str)]) -> String {
 #[test]
 fn a_users_file_counts_more_than_what_is_built_in() {
     let env = TestEnv::new();
-    assert_eq!(line_about(&env, "workers", &[]), "workers 4 built-in");
+    assert_eq!(line_about(&env, "workers", &[]), "workers (1 for `ralph`, else 4) built-in");
     write(&env, USER, "{\n  // few\n  \"workers\": 2,\n}\n");
     assert_eq!(line_about(&env, "workers", &[]), "workers 2 user /home/.atomic/settings.json:3");
     assert_eq!(env.ralph(&one_task().toml(), &[]).code, Some(0));
@@ -87,7 +87,7 @@ fn a_project_can_lower_a_limit_of_the_user_and_not_raise_it() {
         assert!(ended.stderr.contains("is not used: a project can only be stricter"), "{ended:?}");
         let settings = settings_of(&env);
         let (cost, workers) = (settings["maxCostUsd"].as_f64(), settings["workers"].as_u64());
-        assert!(cost != Some(50.0) && workers == Some(4), "{settings}");
+        assert!(cost != Some(50.0) && workers.is_none(), "{settings}");
     }
 }
 
@@ -137,7 +137,9 @@ fn every_setting_arrives_from_a_file_a_variable_and_a_flag() {
                     "script" => script.to_str().unwrap(),
                     "check" => "true",
                     "inherit" => "none",
-                    "workers" | "max_attempts" | "max_review_rounds" => "2",
+                    // Required checks need one worker.
+                    "workers" => "1",
+                    "max_attempts" | "max_review_rounds" => "2",
                     "max_iterations" => "50",
                     "turn_timeout" => "10m",
                     "on_question" => "fail",

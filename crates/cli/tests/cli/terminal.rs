@@ -237,7 +237,7 @@ fn output_that_is_lost_is_no_success() {
         &["list"],
         &["show", "ralph"],
         &["doctor", "--json"],
-        &["config", "get", "workers"],
+        &["config", "get", "max_attempts"],
         &["config"],
         &["sessions"],
         &["graph", "ralph"],

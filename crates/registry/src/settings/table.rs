@@ -116,11 +116,11 @@ pub static WORKERS: Setting = Setting {
     variable: "ATOMIC_WORKERS",
     flag: Some("workers"),
     kind: Kind::Number { least: 1, most: LARGEST },
-    preset: Preset::Words("1 for `ralph`, whose workers share the folder, else 4"),
+    preset: Preset::Words("1 for `ralph`, else 4"),
     example: "8",
     meaning: "How many agents at once",
     only_at_start: false,
-    class: LIMIT,
+    class: Class::Stricter { unless_set: "4", order: &[] },
 };
 
 /// The checks.

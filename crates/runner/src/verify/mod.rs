@@ -242,6 +242,15 @@ impl Verification {
     }
 }
 
+/// What the checks of a run that came to a stop have verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedChecks {
+    /// How many tasks.
+    pub verified: Verified,
+    /// Lines that name what a person should look at, such as removed tests.
+    pub remarks: Vec<String>,
+}
+
 /// A task of the list, as far as counting goes.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskDone {

@@ -18,11 +18,15 @@ use serde_json::{Value, json};
 use crate::{
     Action, AgentAction, Call, Function, Functions, Gates, Initial, Launch, Limits, Text, Workflow,
 };
-use task::{Status, Task, Verdict};
+use task::{Status, Task};
 
 /// How many workers there are when the user does not say so: they share the project's folder, and a
 /// check that sees the unfinished work of others verifies nothing.
 const WORKERS: u32 = 1;
+
+/// The field of a task that says whether a check verifies it: `checked`, `own` or `none`, as the
+/// engine says, or `before` for a task that was completed before the run began.
+const VERIFIED: &str = "verified";
 
 /// Builds the workflow under this name.
 pub fn ralph(name: &str) -> Workflow {
@@ -53,10 +57,16 @@ pub fn ralph_with_tasks(name: &str, rows: &[Value], limits: &Limits) -> Result<W
     for (task, row) in tasks.iter_mut().zip(rows) {
         if row.get("status").and_then(Value::as_str) == Some("completed") {
             task.status = Status::Completed;
-            task.verified = Verdict::Before;
         }
         let error = row.get("error").and_then(Value::as_str).map(str::trim);
         task.error = error.filter(|error| !error.is_empty()).map(str::to_owned);
+    }
+    let mut rows = json!(tasks);
+    for row in rows.as_array_mut().into_iter().flatten() {
+        // Nothing of it is left to be verified.
+        if row["status"] == json!(Status::Completed) {
+            row[VERIFIED] = "before".into();
+        }
     }
     let limits = limits.clone();
     let begin = move |launch: &Launch| {
@@ -65,7 +75,7 @@ pub fn ralph_with_tasks(name: &str, rows: &[Value], limits: &Limits) -> Result<W
         state.insert("limits".into(), json!(limits));
         state.insert("maxReviews".into(), limits.review_rounds.into());
         state.insert("maxIterations".into(), room.into());
-        state.insert("tasks".into(), json!(tasks));
+        state.insert("tasks".into(), rows.clone());
         state
     };
     Ok(Workflow {
@@ -99,7 +109,6 @@ fn initial_state(launch: &Launch) -> Patch {
     let values = json!({
         "prompt": launch.prompt,
         "workers": launch.workers.unwrap_or(WORKERS).max(1),
-        "requireChecks": launch.require_checks,
         "limits": launch.limits,
         "maxReviews": launch.limits.review_rounds,
         "tasks": [],
@@ -298,7 +307,7 @@ fn judge_tasks(call: &Call<'_>) -> Result<StepResult, StepError> {
         return Err(StepError::new("tasks", "there are no tasks, so nothing can be done"));
     }
     if left.is_empty() {
-        let unverified = unverified(call, &tasks);
+        let unverified = unverified(call);
         if unverified.is_empty() {
             return Ok(StepResult::output(json!({"done": tasks.len()})));
         }
@@ -327,18 +336,24 @@ fn judge_tasks(call: &Call<'_>) -> Result<StepResult, StepError> {
 }
 
 /// The completed tasks that no check verifies, where that is required.
-fn unverified(call: &Call<'_>, tasks: &[Task]) -> Vec<String> {
-    let is_open =
-        |task: &&Task| task.status == Status::Completed && matches!(task.verified, Verdict::None);
-    let is_required: bool = call.get("requireChecks");
-    tasks.iter().filter(|_| is_required).filter(is_open).map(|task| task.id.clone()).collect()
+fn unverified(call: &Call<'_>) -> Vec<String> {
+    if !call.get::<Limits>("limits").require_checks {
+        return vec![];
+    }
+    let is_open = |row: &Value| {
+        let is_verified = matches!(row[VERIFIED].as_str(), Some("checked" | "own" | "before"));
+        row["status"] == json!(Status::Completed) && !is_verified
+    };
+    let rows: Vec<Value> = call.get("tasks");
+    let open = rows.iter().filter(|row| is_open(row));
+    open.filter_map(|row| row["id"].as_str()).map(str::to_owned).collect()
 }
 
 /// A failed run was resumed: its failed tasks, and those that had to be verified and are not, count
 /// from the beginning again.
 fn reopen_tasks(call: &Call<'_>) -> Result<StepResult, StepError> {
     let tasks: Vec<Task> = call.get("tasks");
-    let unverified = unverified(call, &tasks);
+    let unverified = unverified(call);
     let is_open = |task: &&Task| task.status == Status::Failed || unverified.contains(&task.id);
     let rows: Vec<_> = tasks
         .iter()

@@ -5,7 +5,7 @@ use atomic_graph::code;
 use serde_json::{Value, json};
 
 use super::prompts::REPORT;
-use super::task::{self, Status, Task, one_line};
+use super::task::{Status, Task, one_line};
 use crate::{Call, Limits};
 
 /// How an attempt at a task went.
@@ -55,7 +55,6 @@ pub(super) fn settle(call: &Call<'_>) -> Result<StepResult, StepError> {
     let (status, summary) = match &verdict {
         Verdict::Good { summary } => {
             let verified = call.output("check").get("verified").cloned();
-            let verified = verified.unwrap_or_else(|| json!(task::Verdict::None));
             rows.push(json!({"id": task.id, "status": Status::Completed, "error": null,
                 "verified": verified}));
             ("completed".to_owned(), summary.clone())

@@ -23,9 +23,6 @@ pub(super) struct Task {
     pub(super) attempts: u32,
     /// How many bug-fix tasks it was given.
     pub(super) bug_fixes: u32,
-    /// Whether a check verifies it.
-    #[serde(skip_serializing_if = "Verdict::is_none")]
-    pub(super) verified: Verdict,
     /// The task this one mends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) mends: Option<String>,
@@ -43,28 +40,6 @@ pub(super) enum Status {
     InProgress,
     Completed,
     Failed,
-}
-
-/// Whether a check verifies a task, as the engine says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Verdict {
-    /// No check does.
-    #[default]
-    None,
-    /// By a check that was green before.
-    Checked,
-    /// By a check that the task brought or changed itself.
-    Own,
-    /// The task was completed before the run began.
-    Before,
-}
-
-impl Verdict {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
-    fn is_none(&self) -> bool {
-        *self == Self::None
-    }
 }
 
 /// The first line of `text`, no longer than `width` characters.
