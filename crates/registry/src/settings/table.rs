@@ -117,7 +117,7 @@ pub static WORKERS: Setting = Setting {
     flag: Some("workers"),
     kind: Kind::Number { least: 1, most: LARGEST },
     preset: Preset::Words("1 for `ralph`, else 4"),
-    example: "8",
+    example: "2",
     meaning: "How many agents at once",
     only_at_start: false,
     class: Class::Stricter { unless_set: "4", order: &[] },

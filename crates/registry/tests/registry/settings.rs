@@ -308,6 +308,7 @@ fn counts(setting: &Setting, own: &Value, user: Option<&Value>, trusted: bool) -
         "max_cost" | "max_tokens" | "max_launches" | "timeout" => {
             user.is_none_or(|user| smaller(own, user))
         }
+        "require_checks" => *own == Value::Switch(true) && user != Some(&Value::Switch(true)),
         "on_question" => smaller(own, user.unwrap_or(&Value::Text("pause".into()))),
         "inherit" => smaller(own, user.unwrap_or(&Value::Text("all".into()))),
         "script" | "retry_window" | "env_allow" | "trust" | "trusted_folders" | "allow_root"
