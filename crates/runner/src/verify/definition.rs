@@ -67,7 +67,7 @@ pub(super) fn defines_checks(place: &Path) -> Option<Part> {
     if WHOLE.contains(&name)
         || RUNNERS.iter().any(|start| name.starts_with(start))
         || CI.contains(&name)
-        || CI_FOLDERS.iter().any(|folder| is_in(&folder))
+        || CI_FOLDERS.iter().any(|folder| is_in(folder))
         || (place.parent().is_some_and(|folder| folder.ends_with(".cargo"))
             && matches!(name, "config.toml" | "config"))
     {

@@ -79,21 +79,20 @@ pub(crate) fn runs_checks(graph: &Graph) -> bool {
 impl Verification {
     /// Takes in a fact.
     pub(crate) fn learn(&mut self, event: &Event) {
-        match event {
-            Event::SessionCreated(created) => self.learn_graph(&created.graph),
-            Event::SessionResumed(resumed) => {
-                if let Some(upgraded) = &resumed.upgraded {
-                    self.learn_graph(&upgraded.graph);
-                }
+        if let Event::SessionCreated(created) = event {
+            self.learn_graph(&created.graph);
+        } else if let Event::SessionResumed(resumed) = event {
+            if let Some(upgraded) = &resumed.upgraded {
+                self.learn_graph(&upgraded.graph);
             }
-            Event::StepStarted(started) => self.learn_start(started),
-            Event::StepReported { step, report: Report::ProjectRead(read), .. } => {
+        } else if let Event::StepStarted(started) = event {
+            self.learn_start(started);
+        } else if let Event::StepReported { step, report, .. } = event {
+            if let Report::ProjectRead(read) = report {
                 self.learn_reading(step, read);
-            }
-            Event::StepReported { step, report: Report::Checked(checked), .. } => {
+            } else if let Report::Checked(checked) = report {
                 self.learn_checks(step, checked);
             }
-            _ => {}
         }
     }
 

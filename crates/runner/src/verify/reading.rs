@@ -93,7 +93,12 @@ impl Reading {
                         }
                         self.take(root, &place);
                     }
-                    _ => {}
+                    FileKind::Folder
+                    | FileKind::Regular
+                    | FileKind::Link
+                    | FileKind::Fifo
+                    | FileKind::Socket
+                    | FileKind::Device => {}
                 }
             }
         }
