@@ -1,6 +1,7 @@
 //! What can be typed.
 
 mod author;
+mod session;
 
 use std::path::PathBuf;
 
@@ -10,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde_json::Value;
 
 pub(crate) use author::{Form, New, NewArgs, NewWorkflowArgs, TestArgs, TrustArgs};
+pub(crate) use session::{SessionArgs, SessionsArgs, SessionsCommand};
 
 use crate::settings::{PlaceArgs, SettingsArgs, StartArgs};
 
@@ -240,6 +242,8 @@ pub(crate) struct GraphArgs {
     /// trusted it
     #[arg(long)]
     pub(crate) trust: bool,
+    #[command(flatten)]
+    pub(crate) place: SessionArgs,
 }
 
 /// How to draw a graph.
@@ -313,6 +317,8 @@ pub(crate) struct ResumeArgs {
     #[arg(long)]
     pub(crate) upgrade: bool,
     #[command(flatten)]
+    pub(crate) place: SessionArgs,
+    #[command(flatten)]
     pub(crate) settings: SettingsArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
@@ -372,6 +378,8 @@ pub(crate) struct AnswerArgs {
     #[arg(long)]
     pub(crate) trust: bool,
     #[command(flatten)]
+    pub(crate) place: SessionArgs,
+    #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
 
@@ -381,7 +389,7 @@ pub(crate) struct ForkArgs {
     /// Session to fork (its id, the beginning of it, `last`, or its folder) and the last step to
     /// take over, such as `review#2`; without a step, the last that finished
     #[arg(value_name = "SESSION[@STEP]")]
-    pub(crate) place: String,
+    pub(crate) from: String,
     /// Change a value of the state in the new session: JSON, or else a text; may be given several
     /// times
     #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
@@ -393,27 +401,9 @@ pub(crate) struct ForkArgs {
     #[arg(long)]
     pub(crate) trust: bool,
     #[command(flatten)]
+    pub(crate) place: SessionArgs,
+    #[command(flatten)]
     pub(crate) output: OutputArgs,
-}
-
-/// Arguments of `sessions`.
-#[derive(Debug, Args)]
-pub(crate) struct SessionsArgs {
-    /// What to do with them
-    #[command(subcommand)]
-    pub(crate) command: Option<SessionsCommand>,
-}
-
-/// What can be done with sessions.
-#[derive(Debug, Subcommand)]
-pub(crate) enum SessionsCommand {
-    /// List all sessions, newest first
-    List,
-    /// Show one session: its tasks, its questions, what happened
-    Show {
-        /// Session to show: its id, the beginning of it, `last`, or its folder
-        session: String,
-    },
 }
 
 /// How to print what happens.

@@ -61,7 +61,12 @@ fn main() -> ExitCode {
         Command::Doctor(args) => commands::doctor::doctor(&args),
         Command::Sessions(args) => match args.command {
             None | Some(SessionsCommand::List) => commands::sessions::list(),
-            Some(SessionsCommand::Show { session }) => commands::sessions::show(&session),
+            Some(SessionsCommand::Show { session, place }) => {
+                commands::sessions::show(&session, place)
+            }
+            Some(SessionsCommand::Rm { session, place }) => {
+                commands::sessions::remove(&session, place)
+            }
         },
         Command::Config(args) => commands::config::config(args.command.as_ref()),
     };

@@ -7,14 +7,15 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use rustix::fd::{AsFd as _, OwnedFd};
 use rustix::fs::{
-    AtFlags, Dir, Mode, OFlags, RawMode, fchmod, fstat, fsync, mkdirat, openat, renameat, statat,
-    unlinkat,
+    AtFlags, Dir, Mode, OFlags, RawMode, fchmod, fstat, fsync, linkat, mkdirat, openat, renameat,
+    statat, unlinkat,
 };
 use rustix::io::Errno;
 
 use crate::open::SAFE;
 use crate::read::{bounded, regular};
 use crate::refusal::{FileKind, Refusal};
+use crate::state::FileState;
 
 /// The end of the name of every temporary file; such a file is of no use after a crash.
 const TEMPORARY: &str = ".tmp";
@@ -68,13 +69,20 @@ impl Folder {
 
     /// Opens a regular file with one hard link for appending, and creates it when it is missing.
     pub fn open_append(&self, name: &OsStr, mode: u32) -> io::Result<File> {
-        owned(self.open(name, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE, mode)?)
+        self.open_append_linked(name, mode, 1)
+    }
+
+    /// Opens a regular file with at most `links` hard links for appending, and creates it when it is
+    /// missing.
+    pub fn open_append_linked(&self, name: &OsStr, mode: u32, links: u64) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
+        owned(self.open(name, flags, mode)?, links)
     }
 
     /// Opens a regular file with one hard link for reading and writing, and creates it when it is
     /// missing.
     pub fn open_writable(&self, name: &OsStr, mode: u32) -> io::Result<File> {
-        owned(self.open(name, OFlags::RDWR | OFlags::CREATE, mode)?)
+        owned(self.open(name, OFlags::RDWR | OFlags::CREATE, mode)?, 1)
     }
 
     /// Refuses an entry that is there and is not a regular file with one hard link.
@@ -85,7 +93,24 @@ impl Folder {
             Err(error) => return Err(error.into()),
         };
         FileKind::of(&found).require_regular()?;
-        one_link(&found)
+        require_links(&found, 1)
+    }
+
+    /// The identity, size and link count of a regular file; nothing where there is no entry.
+    pub fn state(&self, name: &OsStr) -> io::Result<Option<FileState>> {
+        let found = match statat(&self.0, single(name)?, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => found,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        FileKind::of(&found).require_regular()?;
+        Ok(Some(FileState::of(&found)))
+    }
+
+    /// Gives a file a second name, in this folder or another one. A link is not followed. Durable
+    /// after [`Self::sync`] of that folder.
+    pub fn link(&self, name: &OsStr, folder: &Self, to: &OsStr) -> io::Result<()> {
+        Ok(linkat(&self.0, single(name)?, &folder.0, single(to)?, AtFlags::empty())?)
     }
 
     /// Refuses an entry that is there and has more than `limit` bytes.
@@ -268,15 +293,16 @@ impl Drop for Staged<'_> {
     }
 }
 
-/// A file that was opened to be written, when it is regular and has no other name.
-fn owned(file: OwnedFd) -> io::Result<File> {
+/// A file that was opened to be written, when it is regular and has at most `links` names.
+fn owned(file: OwnedFd, links: u64) -> io::Result<File> {
     let found = fstat(file.as_fd())?;
     FileKind::of(&found).require_regular()?;
-    one_link(&found).map(|()| file.into())
+    require_links(&found, links).map(|()| file.into())
 }
 
-fn one_link(found: &rustix::fs::Stat) -> io::Result<()> {
-    if found.st_nlink > 1 { Err(Refusal::HardLinks.into()) } else { Ok(()) }
+fn require_links(found: &rustix::fs::Stat, most: u64) -> io::Result<()> {
+    let is_fine = FileState::of(found).links <= most;
+    if is_fine { Ok(()) } else { Err(Refusal::HardLinks.into()) }
 }
 
 fn mode_of(mode: u32) -> Mode {

@@ -18,12 +18,14 @@ mod read;
 mod refusal;
 mod root;
 mod shell;
+mod state;
 
 pub use folder::{Folder, Permissions, Staged};
 pub use read::{read, read_text, text};
 pub use refusal::{FileKind, Refusal, refusal};
 pub use root::Root;
 pub use shell::shell_quoted;
+pub use state::FileState;
 
 /// The largest file of a project that is read, in bytes: 1 MB.
 pub const PROJECT_LIMIT: u64 = 1 << 20;

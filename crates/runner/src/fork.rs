@@ -14,9 +14,10 @@ use atomic_event::{
 use atomic_graph::certificate::certify;
 use atomic_graph::check::nearest;
 use atomic_graph::{Graph, Program};
-use atomic_session::{Disk, Index, IndexEntry, Session};
+use atomic_session::{Disk, Index, Session};
 use serde_json::Value;
 
+use crate::keep::index_entry;
 use crate::project::{summary, tasks_at_rest, tasks_done};
 use crate::resume::Past;
 use crate::run::RunError;
@@ -36,6 +37,8 @@ pub struct ForkRequest {
     pub step: Option<String>,
     /// Changes to the state.
     pub set: Patch,
+    /// The folder the new session works in; otherwise the other's.
+    pub workspace: Option<PathBuf>,
 }
 
 /// What forks are made with.
@@ -60,7 +63,7 @@ pub struct Fork {
     pub dir: PathBuf,
     /// Its workflow.
     pub workflow: WorkflowName,
-    /// The folder it works in, which is the other's, too.
+    /// The folder it works in.
     pub workspace: PathBuf,
     /// The other session.
     pub from: SessionId,
@@ -96,8 +99,11 @@ pub struct SetKey {
 
 /// Forks a session, whoever may be at work in it. It is only read.
 pub fn fork(tools: &ForkTools, request: ForkRequest) -> Result<Fork, RunError> {
-    let ForkRequest { dir: from_dir, step, set } = request;
-    let history = History::read(&tools.disk, &from_dir)?;
+    let ForkRequest { dir: from_dir, step, set, workspace } = request;
+    let mut history = History::read(&tools.disk, &from_dir)?;
+    if let Some(workspace) = workspace {
+        history.created.workspace = workspace;
+    }
     let step = history.find(step.as_deref())?;
     let Finished { seq, .. } = history.finished[&step];
     let from = history.created.session.clone();
@@ -346,13 +352,7 @@ fn under_way(past: &Past) -> Vec<StepId> {
 /// Enters the new session in the list of all, by which it is found.
 fn listed(tools: &ForkTools, created: &Created, dir: &Path) -> Result<(), RunError> {
     let Some(index) = &tools.index else { return Ok(()) };
-    let entry = IndexEntry {
-        session: created.session.clone(),
-        dir: dir.to_owned(),
-        workflow: created.workflow.clone(),
-        created_at: tools.at,
-        prompt: created.prompt.clone(),
-    };
+    let entry = index_entry(created, dir, tools.at);
     index.add(entry).map_err(|error| {
         RunError::Refused(format!(
             "the new session is whole in {}, but could not be listed: {error}",

@@ -8,13 +8,15 @@ use atomic_event::{Created, Ending, Event, Moment, Patch, StepError, Verified};
 use atomic_graph::State;
 use atomic_graph::task::Task;
 use atomic_session::{
-    CheckSummary, PullRequest, SessionStatus, SessionSummary, TaskCount, TaskRow, TaskStatus,
+    CheckSummary, PullRequest, Session, SessionError, SessionStatus, SessionSummary, TaskCount,
+    TaskRow, TaskStatus,
 };
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::book::{Book, LoopTask, Scopes};
 use crate::lane::scope;
+use crate::resume::Past;
 use crate::run::{Run, RunError};
 use crate::task_file::{self, TaskPath};
 use crate::verify::{EndedChecks, TaskDone, verified_line};
@@ -69,6 +71,7 @@ impl Projection {
 impl Run {
     /// Brings every file up to date.
     pub(crate) fn project_all(&mut self) -> Result<(), RunError> {
+        self.tend_session()?;
         self.project_tasks()?;
         self.projection.due = None;
         let kept_edits = self.session.kept_tasks();
@@ -183,8 +186,7 @@ impl Run {
 
     /// What the checks say, where the workflow runs some.
     pub(crate) fn ended_checks(&self) -> Option<EndedChecks> {
-        let remarks = self.book.verification.remarks();
-        self.verified().map(|verified| EndedChecks { verified, remarks })
+        self.book.verification.ended(&self.tasks_done())
     }
 
     fn tasks_done(&self) -> Vec<TaskDone> {
@@ -225,6 +227,29 @@ pub(crate) fn summary(
         pull_request: PullRequest::default(),
         checks,
     })
+}
+
+impl Past {
+    /// Writes the files of a session in which nobody works.
+    pub(crate) fn write_files(&self, session: &mut Session) -> Result<(), SessionError> {
+        for Entry { heading, text } in &self.progress {
+            session.append_progress(heading, &format!("\n{heading}\n\n{text}\n"))?;
+        }
+        let items = Items { failed: self.machine.failed_items(), ..Items::default() };
+        let rows = self.machine.newest().get("tasks").map(|list| task_rows(list, &items));
+        let rows = rows.unwrap_or_default();
+        if !rows.is_empty() {
+            session.write_tasks(&rows)?;
+        }
+        let state = self.machine.newest();
+        let checks = self.book.verification.summary(&tasks_done(&self.created.state, &state));
+        let tasks = TaskCount { kept_edits: session.kept_tasks(), ..count(&rows) };
+        let Some(mut summary) = summary(&self.created, &self.book, tasks, checks) else {
+            return Ok(());
+        };
+        summary.result = self.machine.result().cloned();
+        session.write_summary(&summary)
+    }
 }
 
 /// How many tasks there are in a state in which nobody works.
@@ -278,7 +303,9 @@ pub(crate) fn progress_entry(book: &Book, event: &Event, at: Moment) -> Option<E
         Some(Entry { heading, text: text.trim().to_owned() })
     } else if let Event::Instructed { text } = event {
         Some(Entry { heading: format!("## User instruction ({at})"), text: text.clone() })
-    } else if let Event::RunFinished { ending: Ending::Completed, verified: Some(verified) } = event
+    } else if let Event::RunFinished {
+        ending: Ending::Completed, verified: Some(verified), ..
+    } = event
     {
         let mut lines = book.verification.remarks();
         lines.push(format!("Ended: {at}"));

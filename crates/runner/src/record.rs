@@ -175,7 +175,8 @@ impl Run {
             self.show_fact(envelope);
         }
         self.projection.touch();
-        Ok(())
+        self.tell_unkept();
+        self.tend_session()
     }
 
     fn snapshot_if_due(&mut self, at: Moment) {

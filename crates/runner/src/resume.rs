@@ -8,7 +8,7 @@ use atomic_backend::guard;
 use atomic_event::{Created, Envelope, Event, Resumed, SessionId, StepId, Upgraded};
 use atomic_graph::certificate::certify;
 use atomic_graph::{Effect, Machine, Program};
-use atomic_session::Session;
+use atomic_session::{Disk, Index, Session, SessionStatus};
 use atomic_workflow::Workflow;
 use serde_json::Value;
 
@@ -16,13 +16,14 @@ use crate::backends::refuse_unusable;
 use crate::book::Book;
 use crate::certificate::Basis;
 use crate::front::Show;
-use crate::project::{Entry, progress_entry};
+use crate::project::{Entry, progress_entry, tasks_done};
 use crate::record::{input_of, is_timed};
 use crate::run::{Matter, Run, RunError, paths_of};
 use crate::settings::Settings;
 use crate::stage::Stage;
 use crate::stream::{StreamMode, Streams};
 use crate::upgrade::{UnderWay, Upgrade};
+use crate::verify::EndedChecks;
 
 /// How to take a session up again.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +34,8 @@ pub struct ResumeOptions {
     pub streams: Vec<StreamMode>,
     /// Whether the session goes on with the workflow as it is now, and not as it has kept it.
     pub upgrade: Option<Upgrade>,
+    /// The folder it works in, where the project was moved since it began.
+    pub workspace: Option<PathBuf>,
 }
 
 /// What the journal says.
@@ -44,7 +47,7 @@ pub(crate) struct Past {
     pending: VecDeque<Effect>,
     settings: Settings,
     /// What the facts have to say in `progress.txt`; a power cut may have taken it from there.
-    progress: Vec<Entry>,
+    pub(crate) progress: Vec<Entry>,
 }
 
 /// What a snapshot says.
@@ -65,7 +68,8 @@ impl Run {
         find: impl FnOnce(&str) -> Result<Workflow, String>,
         adjust: impl FnOnce(&mut Settings),
     ) -> Result<(Self, Show), RunError> {
-        let (session, opened) = Session::open(Arc::clone(&stage.disk), dir, &stage.holder)?;
+        let folders = crate::keep::folders(stage.index.as_deref(), dir);
+        let (session, opened) = Session::open(Arc::clone(&stage.disk), folders, &stage.holder)?;
         let Event::SessionCreated(created) = &opened.first.event else {
             return Err(RunError::Refused("the journal does not begin with a session".to_owned()));
         };
@@ -88,7 +92,11 @@ impl Run {
 
         crate::place::refuse_unchecked(&workflow, &settings, &past.created)?;
         let backend = stage.backend.id();
-        let matter = Matter { created: past.created, settings, workflow, machine: past.machine };
+        let mut created = past.created;
+        if let Some(workspace) = options.workspace {
+            created.workspace = workspace;
+        }
+        let matter = Matter { created, settings, workflow, machine: past.machine };
         let (mut run, show) = Self::new(stage, session, matter);
         run.streams = Streams::new(&options.streams);
         run.ceilings.iterations = past.book.scopes.newest;
@@ -106,7 +114,7 @@ impl Run {
             Ok(revived) => revived,
             Err(why) => {
                 // The files may be behind the last fact.
-                run.project_all()?;
+                run.let_go()?;
                 return Err(RunError::Refused(format!("session {} {why}", run.created.session)));
             }
         };
@@ -119,8 +127,11 @@ impl Run {
             revived,
             upgraded,
         });
+        run.tell_unkept();
         let mut events = run.edits_while_paused()?;
         events.extend(run.changed_settings(&before));
+        let told = opened.restored.as_ref().map(crate::keep::told);
+        events.extend(told.map(|text| Event::Noted { text }));
         events.extend(options.instruction.map(|text| Event::Instructed { text }));
         events.push(resumed);
         events.extend(run.notes_about_place(Some(&before)));
@@ -204,7 +215,7 @@ impl Run {
     }
 
     fn was_stopped_by_us(&self) -> bool {
-        self.book.status != atomic_session::SessionStatus::Running
+        self.book.status != SessionStatus::Running
     }
 
     fn what_cut_it_short(&self) -> &'static str {
@@ -212,13 +223,36 @@ impl Run {
             return "the session was forked while it was under way";
         }
         match self.book.status {
-            atomic_session::SessionStatus::Paused => "the run was paused",
-            atomic_session::SessionStatus::Waiting => "the run was waiting for an answer",
-            atomic_session::SessionStatus::Running
-            | atomic_session::SessionStatus::Completed
-            | atomic_session::SessionStatus::Failed => "the program ended in the middle of it",
+            SessionStatus::Paused => "the run was paused",
+            SessionStatus::Waiting => "the run was waiting for an answer",
+            SessionStatus::Running | SessionStatus::Completed | SessionStatus::Failed => {
+                "the program ended in the middle of it"
+            }
         }
     }
+}
+
+/// Brings the files of a completed session up to date, in case the program ended before it did, and
+/// removes its second links. Returns what its checks said, where the workflow runs some.
+pub fn finished(
+    disk: &Arc<dyn Disk>,
+    index: Option<&Index>,
+    dir: PathBuf,
+    holder: &str,
+) -> Result<Option<EndedChecks>, RunError> {
+    let folders = crate::keep::folders(index, dir);
+    let (mut session, opened) = Session::open(Arc::clone(disk), folders, holder)?;
+    let Event::SessionCreated(created) = &opened.first.event else {
+        return Err(RunError::Refused("the journal does not begin with a session".to_owned()));
+    };
+    let program = crate::upgrade::compiled(&created.graph).map_err(RunError::Refused)?;
+    let past = Past::read(&session, program, created, opened.snapshot, &opened.facts)?;
+    if past.book.status == SessionStatus::Completed {
+        past.write_files(&mut session)?;
+        session.release()?;
+    }
+    let tasks = tasks_done(&past.created.state, &past.machine.newest());
+    Ok(past.book.verification.ended(&tasks))
 }
 
 impl Past {

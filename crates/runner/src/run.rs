@@ -10,7 +10,7 @@ use atomic_event::{
 };
 use atomic_graph::{Machine, Misfit, Program, State};
 use atomic_registry::project::ProjectFiles;
-use atomic_session::{IndexEntry, Session, SessionError};
+use atomic_session::{Session, SessionError};
 use atomic_workflow::{Launch, Paths, Workflow};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
@@ -21,6 +21,7 @@ use crate::book::Book;
 use crate::ceiling::Ceilings;
 use crate::certificate::{Basis, certificate, refuse_too_many};
 use crate::front::{Front, Show, front};
+use crate::keep::remember;
 use crate::perform::{Crew, Message, Order};
 use crate::project::Projection;
 use crate::settings::Settings;
@@ -190,8 +191,11 @@ impl Run {
         refuse_too_many(&certificate, settings.max_launches)?;
         let first = Event::SessionCreated(Box::new(created.clone()));
         let at = stage.clock.now();
+        // Before the first fact: a session that is not in the list counts as a stranger's.
+        let listed = remember(&stage, &created, &dir, at);
+        let folders = crate::keep::folders(stage.index.as_deref(), dir);
         let (held, envelope) =
-            Session::create(Arc::clone(&stage.disk), dir.clone(), &stage.holder, first, at)?;
+            Session::create(Arc::clone(&stage.disk), folders, &stage.holder, first, at)?;
         let (machine, effects) = Machine::start(program, created.state.clone());
         let matter = Matter { created, settings, workflow, machine };
         let (mut run, mut show) = Self::new(stage, held, matter);
@@ -199,7 +203,11 @@ impl Run {
         run.ceilings.basis = Basis::of(&certificate, &state);
         run.streams = Streams::new(modes);
         run.learn(&envelope.event, at)?;
-        show.unlisted = run.remember(&dir, at).err();
+        run.tell_unkept();
+        if let Err(why) = listed {
+            run.complain(&why);
+            show.unlisted = Some(why);
+        }
         run.show_fact(envelope);
         let mut facts = vec![crate::certificate::fact(&certificate)];
         facts.extend(run.notes_about_place(None));
@@ -230,25 +238,6 @@ impl Run {
         (run, show)
     }
 
-    /// Enters the session in the list of all, by which it is found from other folders. Without that
-    /// the run goes on, but whoever started it must know; the error says why it is not in there.
-    fn remember(&self, dir: &Path, at: atomic_event::Moment) -> Result<(), String> {
-        let Some(index) = &self.stage.index else {
-            return Err("there is no home folder".to_owned());
-        };
-        let entry = IndexEntry {
-            session: self.created.session.clone(),
-            dir: dir.to_owned(),
-            workflow: self.created.workflow.clone(),
-            created_at: at,
-            prompt: self.created.prompt.clone(),
-        };
-        index.add(entry).map_err(|error| {
-            let _ = self.session.log_error(&error.to_string(), at);
-            error.to_string()
-        })
-    }
-
     /// Which session this is.
     pub fn session(&self) -> &SessionId {
         &self.created.session
@@ -268,7 +257,7 @@ impl Run {
         self.stage.end_resting().await;
         let outcome = outcome?;
         self.project_tasks_again()?;
-        self.project_all()?;
+        self.let_go()?;
         let (session, dir) = (self.created.session.clone(), self.session.dir().to_owned());
         let checks = self.ended_checks();
         Ok(Ended { session, dir, outcome, checks })

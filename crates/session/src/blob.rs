@@ -13,6 +13,7 @@ use atomic_files::{Refusal, refusal};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
+use crate::keep::is_folder_gone;
 use crate::{Disk, SessionError, limits, line};
 
 /// The most bytes a value may have and stand in a line.
@@ -42,14 +43,22 @@ pub(crate) fn may_mention(line: &[u8]) -> bool {
 pub(crate) struct Blobs {
     disk: Arc<dyn Disk>,
     folder: PathBuf,
+    /// The folder of their second links.
+    keep: Option<PathBuf>,
     /// Those this handle has made durable. One that is merely there may be lost in a power cut,
     /// when the process that wrote it died before its sync.
     durable: HashSet<String>,
 }
 
 impl Blobs {
-    pub(crate) fn new(disk: Arc<dyn Disk>, dir: &Path) -> Self {
-        Self { disk, folder: dir.join(BLOBS), durable: HashSet::new() }
+    pub(crate) fn new(disk: Arc<dyn Disk>, dir: &Path, keep: Option<&Path>) -> Self {
+        let keep = keep.map(|keep| keep.join(BLOBS));
+        Self { disk, folder: dir.join(BLOBS), keep, durable: HashSet::new() }
+    }
+
+    /// Gives new values no second link from now on.
+    pub(crate) fn stop_keeping(&mut self) {
+        self.keep = None;
     }
 
     /// Moves the big values of a fact into files of their own.
@@ -137,11 +146,34 @@ impl Blobs {
         let name = sha256(bytes);
         if !self.durable.contains(&name) {
             let path = self.folder.join(&name);
-            let stored = self.disk.replace(&path, bytes);
-            stored.map_err(SessionError::while_doing("write", &path))?;
+            self.write(&name, bytes).map_err(SessionError::while_doing("write", &path))?;
             self.durable.insert(name.clone());
         }
         Ok(name)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let path = self.folder.join(name);
+        let Some(kept) = self.keep.as_ref().map(|keep| keep.join(name)) else {
+            return self.disk.replace(&path, bytes);
+        };
+        // Where the folder of the second links was removed, the next look at the journal makes it again.
+        match self.disk.replace(&kept, bytes) {
+            Err(error) if is_folder_gone(&error) => return self.disk.replace(&path, bytes),
+            written => written?,
+        }
+        let linked = self.disk.link(&kept, &path).and_then(|()| self.disk.sync_dir(&self.folder));
+        let written = match linked {
+            Ok(()) => return Ok(()),
+            // A value that was there before may not be durable, or not be ours.
+            Err(error) if !is_folder_gone(&error) => self.disk.replace(&path, bytes),
+            gone => gone,
+        };
+        match written {
+            // The folder of the session was deleted. It is written again from the second links.
+            Err(error) if is_folder_gone(&error) => Ok(()),
+            done => done,
+        }
     }
 }
 

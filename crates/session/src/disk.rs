@@ -8,6 +8,8 @@ use std::fmt::Debug;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use atomic_files::FileState;
+
 pub use memory::MemoryDisk;
 pub use real::RealDisk;
 
@@ -45,6 +47,16 @@ pub trait Disk: Send + Sync + Debug {
     /// Opens a file for appending, making it when it is missing; its name is durable then.
     fn append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>>;
 
+    /// The same for a file that may have one other name, given by [`Self::link`].
+    fn append_linked(&self, path: &Path) -> io::Result<Box<dyn AppendFile>>;
+
+    /// Gives a file a second name, which must not be taken. Durable after [`Self::sync_dir`] of the
+    /// folder. An error of the kind `CrossesDevices` says that the two are on different disks.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// The identity, size and number of names of a regular file; nothing where there is none.
+    fn state(&self, path: &Path) -> io::Result<Option<FileState>>;
+
     /// Replaces a file, or makes it, all or nothing; durable when it returns.
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
 
@@ -64,12 +76,19 @@ pub trait Disk: Send + Sync + Debug {
 
     /// Returns the text of the process that holds a lock; `None` where the lock is free.
     fn lock_holder(&self, path: &Path) -> io::Result<Option<String>>;
+
+    /// Takes a lock on a file that is there, and leaves its content alone. It holds for every name
+    /// of the file.
+    fn lock_content(&self, path: &Path) -> Result<Box<dyn Lock>, LockError>;
+
+    /// Whether a process holds the lock of [`Self::lock_content`].
+    fn is_content_locked(&self, path: &Path) -> io::Result<bool>;
 }
 
 /// The files and folders of a session, by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
-    /// Files that are appended to or locked.
+    /// Files that are appended to or locked, and have one name.
     pub appended: &'static [&'static str],
     /// Files that are replaced as a whole.
     pub replaced: &'static [&'static str],
@@ -94,6 +113,9 @@ pub trait AppendFile: Send + Sync + Debug {
 
     /// Cuts the file off after `len` bytes.
     fn cut(&mut self, len: u64) -> io::Result<()>;
+
+    /// The identity, size and number of names of the file.
+    fn state(&self) -> io::Result<FileState>;
 }
 
 /// A lock that is held. Dropping it gives it up.
@@ -117,7 +139,7 @@ pub enum LockError {
 pub(crate) const TEMPORARY: &str = ".tmp";
 
 /// The name of the holder as shown, when its text says nothing.
-const UNNAMED: &str = "another process";
+pub(crate) const UNNAMED: &str = "another process";
 
 /// The first line of a lock's text.
 fn holder_named_in(text: &str) -> String {

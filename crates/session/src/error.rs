@@ -71,6 +71,20 @@ pub enum SessionError {
         /// What is wrong with it.
         problem: String,
     },
+    /// Somebody else has written to the journal of a running process.
+    #[error(
+        "{path}: the journal was changed while Atomic was at work in the session: {problem}\n  \
+         hint: {}",
+        way_on(path, *is_kept)
+    )]
+    Changed {
+        /// The journal.
+        path: PathBuf,
+        /// What is different.
+        problem: String,
+        /// Whether the second file of the journal still has what was written.
+        is_kept: bool,
+    },
     /// A fact that could not be read back was not written. The session is as it was.
     #[error("a fact could not be recorded: {problem}")]
     Unrecordable {
@@ -114,6 +128,21 @@ pub enum SessionError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+/// How to go on after a journal was changed.
+fn way_on(path: &Path, is_kept: bool) -> String {
+    let session = path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+    if is_kept {
+        return format!(
+            "Atomic has kept what it wrote. End whatever changes the file, then run: \
+             atomic resume {session}"
+        );
+    }
+    format!(
+        "restore the file from a copy and resume the session, or make a new session of what is \
+         left: atomic fork {session}"
+    )
 }
 
 /// What to do about something strange in a session's folder without losing anything.

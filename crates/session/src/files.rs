@@ -116,9 +116,11 @@ impl Session {
         if self.summary.as_ref() == Some(&bytes) {
             return Ok(());
         }
-        let path = self.dir.join(SUMMARY);
-        let written = self.disk.replace(&path, &bytes);
-        written.map_err(SessionError::while_doing("write", &path))?;
+        self.persist(|session| {
+            let path = session.dir.join(SUMMARY);
+            let written = session.disk.replace(&path, &bytes);
+            written.map_err(SessionError::while_doing("write", &path))
+        })?;
         self.summary = Some(bytes);
         Ok(())
     }

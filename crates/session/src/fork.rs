@@ -13,6 +13,7 @@ use atomic_event::{Envelope, Event, Moment};
 use crate::disk::TEMPORARY;
 use crate::files::{SUMMARY, SessionSummary, readable_json};
 use crate::journal::{Journal, Position, Tail};
+use crate::keep::{JournalLocks, SessionFolders};
 use crate::reader::{Facts, Lines, Next, look};
 use crate::session::{make_folder, make_folders, take_lock_in};
 use crate::{Disk, Session, SessionError};
@@ -80,7 +81,9 @@ fn make(
 ) -> Result<Vec<Envelope>, SessionError> {
     make_folder(disk.as_ref(), dir)?;
     make_folders(disk.as_ref(), dir)?;
-    let mut journal = Journal::open(disk, dir, Position::default(), &Tail::Whole)?;
+    let folders = SessionFolders::from(dir.to_owned());
+    let locks = JournalLocks::default();
+    let mut journal = Journal::open(disk, &folders, Position::default(), &Tail::Whole, locks)?;
     let mut lines = Lines::open(Arc::clone(disk), &fork.from)?;
     let mut first = Some(fork.first);
     let mut facts = vec![];

@@ -1,5 +1,6 @@
 //! Answers left for a session by those who do not hold it.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use atomic_event::QuestionId;
@@ -49,8 +50,11 @@ impl Session {
     /// to the logs and reported once.
     pub fn inbox(&self) -> Result<Vec<Left>, SessionError> {
         let folder = self.dir.join(INBOX);
-        let names = self.disk.list(&folder);
-        let names = names.map_err(SessionError::while_doing("read", &folder))?;
+        let names = match self.disk.list(&folder) {
+            // The session's folder was deleted; it is written again with the next fact.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
+            listed => listed.map_err(SessionError::while_doing("read", &folder))?,
+        };
         let answers = names.into_iter().filter(|n| !n.starts_with('.') && n.ends_with(".json"));
         answers.map(|name| self.take_answer(name)).collect()
     }

@@ -2,15 +2,18 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use atomic_event::{Moment, SessionId, WorkflowName};
 use serde::{Deserialize, Serialize};
 
-use crate::{Disk, SessionError, limits};
+use crate::{Disk, SessionError, SessionFolders, limits};
 
 const PROMPT_LENGTH: usize = 120;
+
+/// The folder of the second links, beside the index.
+const KEEP: &str = "keep";
 
 /// The file that lists all sessions of a user, one a line.
 #[derive(Debug)]
@@ -32,6 +35,21 @@ pub struct IndexEntry {
     pub created_at: Moment,
     /// The beginning of its prompt.
     pub prompt: String,
+    /// The folder it works in. Entries of older versions do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<PathBuf>,
+    /// The root of the repository that folder is in, or the folder itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<PathBuf>,
+    /// The hash of what the session is about, by which it is known again in another folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+/// A line that takes a session out of the list.
+#[derive(Debug, Serialize, Deserialize)]
+struct Dropped {
+    dropped: SessionId,
 }
 
 /// What is in the index.
@@ -75,10 +93,30 @@ impl Index {
         Self { disk, path }
     }
 
-    /// Adds a session. Of its prompt, the first 120 characters are kept.
+    /// The folder for the second links of the session in this folder.
+    pub fn keep(&self, dir: &Path) -> PathBuf {
+        let home = self.path.parent().unwrap_or(Path::new(""));
+        home.join(KEEP).join(dir.file_name().unwrap_or_default())
+    }
+
+    /// The folders of the session in this folder.
+    pub fn folders(&self, dir: PathBuf) -> SessionFolders {
+        SessionFolders { keep: Some(self.keep(&dir)), dir }
+    }
+
+    /// Adds a session, or says where it is now. Of its prompt, the first 120 characters are kept.
     pub fn add(&self, mut entry: IndexEntry) -> Result<(), SessionError> {
         entry.prompt = entry.prompt.chars().take(PROMPT_LENGTH).collect();
-        let json = serde_json::to_string(&entry)
+        self.append(&entry)
+    }
+
+    /// Takes a session out of the list.
+    pub fn drop_entry(&self, session: &SessionId) -> Result<(), SessionError> {
+        self.append(&Dropped { dropped: session.clone() })
+    }
+
+    fn append(&self, line: &impl Serialize) -> Result<(), SessionError> {
+        let json = serde_json::to_string(line)
             .map_err(|e| SessionError::Unrecordable { problem: e.to_string() })?;
         if let Some(folder) = self.path.parent() {
             let made = self.disk.create_dir(folder);
@@ -105,7 +143,10 @@ impl Index {
             match serde_json::from_slice::<IndexEntry>(line) {
                 Ok(entry) if seen.insert(entry.session.clone()) => listing.entries.push(entry),
                 Ok(_) => {}
-                Err(_) => listing.skipped += 1,
+                Err(_) => match serde_json::from_slice::<Dropped>(line) {
+                    Ok(Dropped { dropped }) => drop(seen.insert(dropped)),
+                    Err(_) => listing.skipped += 1,
+                },
             }
         }
         listing.entries.sort_by_key(|entry| std::cmp::Reverse(entry.created_at));

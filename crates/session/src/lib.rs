@@ -22,16 +22,19 @@ mod fork;
 mod inbox;
 mod index;
 mod journal;
+mod keep;
 mod limits;
 mod line;
 mod progress;
 mod reader;
+mod secure;
 mod session;
 mod snapshot;
 mod tasks;
 mod values;
 
 pub use atomic_event::TaskStatus;
+pub use atomic_files::FileState;
 pub use checks::{
     ChangedBranch, ChangedCheck, CheckSummary, RemovedTest, TaskCheck, TaskVerdict, VerifiedCount,
 };
@@ -41,6 +44,7 @@ pub use files::{PullRequest, SessionStatus, SessionSummary, TaskCount};
 pub use fork::Fork;
 pub use inbox::{InboxAnswer, Left, leave_answer};
 pub use index::{FindError, Index, IndexEntry, Listing};
+pub use keep::{KeepStatus, Restored, SessionFolders, keep_status};
 pub use reader::Facts;
 pub use session::{Opened, Session, Torn};
 pub use tasks::{Kept, TaskRow, read_tasks};

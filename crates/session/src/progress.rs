@@ -21,6 +21,10 @@ impl Session {
     ///
     /// When `marker` is not a line of `text` it is put before it.
     pub fn append_progress(&mut self, marker: &str, text: &str) -> Result<bool, SessionError> {
+        self.persist(|session| session.add_progress(marker, text))
+    }
+
+    fn add_progress(&mut self, marker: &str, text: &str) -> Result<bool, SessionError> {
         self.load_progress()?;
         let Some(lines) = &mut self.progress.lines else { return Ok(false) };
         if lines.contains(marker) {

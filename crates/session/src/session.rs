@@ -8,22 +8,25 @@ use atomic_event::{Envelope, Event, Moment};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::disk::TEMPORARY;
+use crate::disk::{TEMPORARY, UNNAMED};
 use crate::files::{LOGS, SUMMARY};
 use crate::journal::{Journal, Position, Tail};
+use crate::keep::{self, JournalLocks, Restored, SessionFolders};
 use crate::progress::{PROGRESS, Progress};
 use crate::reader::{Facts, JOURNAL, Lines, Next, look};
+use crate::secure::{HeldLock, require_our_links, take_lock};
 use crate::snapshot::{self, Snapshot, Snapshots};
 use crate::tasks::{HASHES, TASKS, Tasks};
 use crate::{Disk, Layout, Lock, LockError, SessionError, blob, inbox, limits, values};
 
-const LOCK: &str = "lock";
+pub(crate) const LOCK: &str = "lock";
+
 const RESEARCH: &str = "research";
 const FOLDERS: &[&str] = &[snapshot::CHECKPOINTS, LOGS, blob::BLOBS, inbox::INBOX, RESEARCH];
 
 /// Files and folders of a session.
 const LAYOUT: Layout = Layout {
-    appended: &[JOURNAL, LOCK, PROGRESS],
+    appended: &[LOCK, PROGRESS],
     replaced: &[SUMMARY, TASKS, HASHES],
     limits: &[
         (SUMMARY, limits::SUMMARY),
@@ -46,7 +49,9 @@ pub struct Session {
     pub(crate) summary: Option<Vec<u8>>,
     pub(crate) tasks: Tasks,
     pub(crate) progress: Progress,
-    _lock: Box<dyn Lock>,
+    pub(crate) lock: HeldLock,
+    /// Whether the folder was written again, and nobody has asked for that yet.
+    pub(crate) restored: bool,
 }
 
 /// What was found when a session was opened.
@@ -60,6 +65,8 @@ pub struct Opened {
     pub facts: Vec<Envelope>,
     /// What a crash had left of a last line, if it did.
     pub repaired: Option<Torn>,
+    /// What had to be done to the session's folder, which somebody had deleted or changed.
+    pub restored: Option<Restored>,
 }
 
 /// A last line that had not been written to its end. Nothing had acted on it.
@@ -78,11 +85,13 @@ impl Session {
     /// `holder` says in a few words who has it from now on.
     pub fn create(
         disk: Arc<dyn Disk>,
-        dir: PathBuf,
+        folders: impl Into<SessionFolders>,
         holder: &str,
         first: Event,
         at: Moment,
     ) -> Result<(Self, Envelope), SessionError> {
+        let folders = folders.into();
+        let dir = folders.dir.clone();
         if !matches!(first, Event::SessionCreated(_)) {
             let problem = "the first fact must be the creation of the session".to_owned();
             return Err(SessionError::Unrecordable { problem });
@@ -98,7 +107,8 @@ impl Session {
             Err(error) => return Err(SessionError::while_doing("read", &journal)(error)),
         }
         make_folders(disk.as_ref(), &dir)?;
-        let mut journal = Journal::open(&disk, &dir, Position::default(), &Tail::Whole)?;
+        let locks = JournalLocks::default();
+        let mut journal = Journal::open(&disk, &folders, Position::default(), &Tail::Whole, locks)?;
         let recorded = journal.append(vec![first], at)?.into_iter().next();
         let Some(recorded) = recorded else { return Err(SessionError::NeverStarted { dir }) };
         let snapshots = Snapshots::new(Arc::clone(&disk), &dir, None);
@@ -109,15 +119,23 @@ impl Session {
     /// left of the last one, and returns what happened so far.
     pub fn open(
         disk: Arc<dyn Disk>,
-        dir: PathBuf,
+        folders: impl Into<SessionFolders>,
         holder: &str,
     ) -> Result<(Self, Opened), SessionError> {
+        let folders = folders.into();
+        let dir = folders.dir.clone();
+        let mut locks = JournalLocks::default();
+        let restored = keep::restore(disk.as_ref(), &folders, &mut locks)?;
         look(disk.as_ref(), &dir)?;
         // Before the lock, which is the first file that is written: a folder with something strange
         // in it stays as it is.
         disk.inspect(&dir, &LAYOUT)
             .map_err(|(path, error)| SessionError::while_doing("look at", &path)(error))?;
+        require_our_links(disk.as_ref(), &folders)?;
         let lock = take_lock(disk.as_ref(), &dir, holder)?;
+        // Somebody may have removed the file of the lock, and then it is free for everybody.
+        locks.take(disk.as_ref(), &dir, &dir)?;
+        keep::restore_values(disk.as_ref(), &folders)?;
         let (scan, snapshot) = scan_from_best_snapshot(&disk, &dir)?;
         let first = scan.first.ok_or_else(|| SessionError::NeverStarted { dir: dir.clone() })?;
         make_folders(disk.as_ref(), &dir)?;
@@ -127,10 +145,11 @@ impl Session {
             Tail::Unended => Some(Torn { offset: scan.position.end, bytes: 0, kept: None }),
             Tail::Torn(bytes) => Some(keep_aside(disk.as_ref(), &dir, scan.position.end, bytes)?),
         };
-        let journal = Journal::open(&disk, &dir, scan.position, &scan.tail)?;
+        keep::require_noted(disk.as_ref(), &folders, scan.position)?;
+        let journal = Journal::open(&disk, &folders, scan.position, &scan.tail, locks)?;
         let snapshots = Snapshots::new(Arc::clone(&disk), &dir, snapshot.as_ref());
         let snapshot = snapshot.map(|snapshot| snapshot.payload);
-        let opened = Opened { first, snapshot, facts: scan.facts, repaired };
+        let opened = Opened { first, snapshot, facts: scan.facts, repaired, restored };
         Ok((Self::held(disk, dir, journal, snapshots, lock), opened))
     }
 
@@ -143,7 +162,12 @@ impl Session {
     /// Who holds a session, by its own words; nobody when nobody does.
     pub fn holder(disk: &dyn Disk, dir: &Path) -> Result<Option<String>, SessionError> {
         let path = dir.join(LOCK);
-        disk.lock_holder(&path).map_err(SessionError::while_doing("ask for the lock", &path))
+        let failed = || SessionError::while_doing("ask for the lock", &path);
+        if let Some(holder) = disk.lock_holder(&path).map_err(failed())? {
+            return Ok(Some(holder));
+        }
+        let is_locked = disk.is_content_locked(&dir.join(JOURNAL)).map_err(failed())?;
+        Ok(is_locked.then(|| UNNAMED.to_owned()))
     }
 
     /// Records facts, all with one write and one sync. They are on disk when this returns.
@@ -155,6 +179,7 @@ impl Session {
         events: Vec<Event>,
         at: Moment,
     ) -> Result<Vec<Envelope>, SessionError> {
+        self.secure()?;
         self.journal.append(events, at)
     }
 
@@ -172,8 +197,8 @@ impl Session {
     /// fails nothing is lost but time.
     pub fn write_snapshot(&mut self, known: &impl Serialize) -> Result<(), SessionError> {
         // Facts before a snapshot are not read again, so nothing could put back what is lost.
-        self.make_progress_durable()?;
-        self.snapshots.write(self.journal.position(), known)
+        self.persist(|session| session.make_progress_durable())?;
+        self.persist(|session| session.snapshots.write(session.journal.position(), known))
     }
 
     /// The session's folder.
@@ -191,7 +216,7 @@ impl Session {
         dir: PathBuf,
         journal: Journal,
         snapshots: Snapshots,
-        lock: Box<dyn Lock>,
+        lock: HeldLock,
     ) -> Self {
         Self {
             disk,
@@ -201,7 +226,8 @@ impl Session {
             summary: None,
             tasks: Tasks::default(),
             progress: Progress::default(),
-            _lock: lock,
+            lock,
+            restored: false,
         }
     }
 }
@@ -270,10 +296,6 @@ fn scan(
 
 fn belongs(snapshot: &Snapshot, lines: &Lines) -> bool {
     snapshot.offset == lines.end && snapshot.journal == snapshot::hex(lines.crc)
-}
-
-fn take_lock(disk: &dyn Disk, dir: &Path, holder: &str) -> Result<Box<dyn Lock>, SessionError> {
-    take_lock_in(disk, dir, &dir.join(LOCK), holder)
 }
 
 /// Takes the lock in this file for a session's folder.

@@ -68,14 +68,18 @@ impl Session {
     /// Writes `tasks.json`, unless it says the same already. What somebody else wrote into it
     /// since we last did is kept aside, and the caller is told where.
     pub fn write_tasks(&mut self, rows: &[TaskRow]) -> Result<Option<Kept>, SessionError> {
-        let path = self.dir.join(TASKS);
         let bytes = readable_json(rows)?;
+        self.persist(|session| session.write_list(rows, &bytes))
+    }
+
+    fn write_list(&mut self, rows: &[TaskRow], bytes: &[u8]) -> Result<Option<Kept>, SessionError> {
+        let path = self.dir.join(TASKS);
         let found = match self.disk.read(&path, limits::TASKS) {
             Ok(found) => Some(found),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(SessionError::while_doing("read", &path)(error)),
         };
-        if found.as_ref() == Some(&bytes) {
+        if found.as_deref() == Some(bytes) {
             return Ok(None);
         }
         let found_hash = found.as_deref().map(sha256);
@@ -87,8 +91,8 @@ impl Session {
             }
             _ => None,
         };
-        self.remember_lists(found_hash.into_iter().chain([sha256(&bytes)]).collect())?;
-        let written = self.disk.replace(&path, &bytes);
+        self.remember_lists(found_hash.into_iter().chain([sha256(bytes)]).collect())?;
+        let written = self.disk.replace(&path, bytes);
         written.map_err(SessionError::while_doing("write", &path))?;
         Ok(kept)
     }

@@ -156,7 +156,7 @@ impl Desk {
             return Err(trouble::unknown(id));
         }
         let record = Record::of(id);
-        if !record.exists() && !start::is_known(id) {
+        if !record.exists() && !start::is_known(id, folder) {
             return Err(trouble::unknown(id));
         }
         let lock = match self.seat(session) {
@@ -181,7 +181,7 @@ impl Desk {
             return Ok(notes);
         }
         // Whatever a killed program may have left; but a run of that name may be at work elsewhere.
-        if !start::is_held(id) {
+        if !start::is_held(id, folder) {
             guard::end_survivors(id).map_err(|error| trouble::failed(error.to_string()))?;
         }
         let last = record::last_run(&notes);

@@ -15,7 +15,7 @@ use super::record::Note;
 use crate::args::AcpArgs;
 use crate::catalog::Catalog;
 use crate::commands::resume::{Prepared, Wanted, first_fact, is_one_turn};
-use crate::commands::{find_session, sessions};
+use crate::commands::{FoundSession, find_session_in, sessions, working_folder};
 use crate::failure::Failure;
 use crate::gate::Refused;
 use crate::show::proper_name;
@@ -141,7 +141,8 @@ impl Wish {
     pub(super) fn resume(&self, dir: PathBuf, more: Option<String>) -> Result<Begun, Failure> {
         let wanted = Wanted { instruction: more, upgrade: false };
         let asking = (true, Asking::Nobody);
-        let prepared = Prepared::new(dir, wanted, &self.args.settings, asking, false)?;
+        let found = FoundSession { workspace: working_folder(&dir), dir, is_copy: false };
+        let prepared = Prepared::new(found, wanted, &self.args.settings, asking, false)?;
         let Created { workflow, workspace, .. } = &prepared.created;
         let (name, folder) = (workflow.to_string(), workspace.clone());
         let is_one_turn = is_one_turn(&prepared.created);
@@ -173,13 +174,13 @@ fn has_holder(dir: &Path) -> bool {
 }
 
 /// Whether there is a run with this name.
-pub(super) fn is_known(id: &str) -> bool {
-    find_session(id).is_ok()
+pub(super) fn is_known(id: &str, folder: &Path) -> bool {
+    find_session_in(folder, id).is_ok()
 }
 
 /// Whether some process is at work on the run with this name.
-pub(super) fn is_held(id: &str) -> bool {
-    find_session(id).is_ok_and(|dir| has_holder(&dir))
+pub(super) fn is_held(id: &str, folder: &Path) -> bool {
+    find_session_in(folder, id).is_ok_and(|found| has_holder(&found.dir))
 }
 
 /// What to say about a session that can go on.
@@ -195,7 +196,7 @@ pub(super) fn how_it_stands(dir: &Path) -> Option<String> {
 
 /// A session that no editor has opened, as if one had.
 pub(super) fn notes_of_session(id: &str, folder: &Path) -> Option<Vec<Note>> {
-    let dir = find_session(id).ok()?;
+    let dir = find_session_in(folder, id).ok()?.dir;
     let (created, _, status) = status(&dir)?;
     let name = proper_name(created.workflow.as_str());
     let mut said = vec![format!("Started {name} session: {id}")];

@@ -20,7 +20,7 @@ use super::seat::{Mind, Orders, Seat};
 use super::slash::{Meant, meant};
 use super::start::{self, Begun, Hindrance, Wish};
 use super::{commands, trouble};
-use crate::commands::find_session;
+use crate::commands::find_session_in;
 use crate::failure::Failure;
 use crate::gate::{self, Refused};
 use crate::trust::{Answer, question_text};
@@ -83,7 +83,7 @@ impl Turn<'_> {
         match meant(&catalog, prompt, slash) {
             Meant::Chat { name, rest } => self.command(&name, &rest, mind).await,
             Meant::Workflow { name, rest } => self.workflow(&name, rest, mind).await,
-            Meant::Resume { session, more } => match found(session, mind) {
+            Meant::Resume { session, more } => match self.found(session, mind) {
                 Ok(dir) => self.resume(dir, more, mind).await,
                 Err(failure) => Ok(self.refuse(&failure.to_string())),
             },
@@ -294,16 +294,19 @@ impl Turn<'_> {
             () = orders.stop() => None,
         }
     }
-}
 
-/// The folder of the session that is meant: the last one of this chat, unless another is named.
-fn found(session: Option<String>, mind: &Mind) -> Result<PathBuf, Failure> {
-    match (session, &mind.last) {
-        (Some(session), _) => find_session(&session),
-        (None, Some(last)) => Ok(last.clone()),
-        (None, None) => Err(Failure::Usage(
-            "Nothing was run here yet. Say which session: /resume <session>; `last` is the newest."
-                .to_owned(),
-        )),
+    /// The folder of the session that is meant: the last one of this chat, unless another is named.
+    fn found(&self, session: Option<String>, mind: &Mind) -> Result<PathBuf, Failure> {
+        match (session, &mind.last) {
+            (Some(session), _) => {
+                find_session_in(&self.wish(mind).folder, &session).map(|found| found.dir)
+            }
+            (None, Some(last)) => Ok(last.clone()),
+            (None, None) => Err(Failure::Usage(
+                "Nothing was run here yet. Say which session: /resume <session>; `last` is the \
+                 newest."
+                    .to_owned(),
+            )),
+        }
     }
 }

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use atomic_event::{Ending, Event, Question, QuestionId};
+use atomic_event::{Event, Question, QuestionId};
+use atomic_files::shell_quoted;
 use atomic_session::{InboxAnswer, Session, leave_answer};
 
 use super::resume::{Wanted, refuse_strangers, resume_in};
@@ -13,9 +14,14 @@ use crate::settings::{self, SettingsArgs};
 use crate::{paint, show, stage};
 
 pub(crate) fn answer(args: &AnswerArgs) -> Result<ExitCode, Failure> {
-    let dir = super::find_session(&args.session)?;
+    let words: Vec<String> = args.answer.iter().map(|word| shell_quoted(Path::new(word))).collect();
+    let command = format!("atomic answer {{}} {}", words.join(" "));
+    let found = super::find_session(&args.session, args.place, &command)?;
     let flags = SettingsArgs::trusting(args.trust);
-    refuse_strangers(&dir, &settings::for_resume(&flags)?, "answer", &args.answer)?;
+    let given = settings::for_resume(&flags)?;
+    refuse_strangers(&found.dir, &given, "answer", &args.answer)?;
+    let found = super::fork::own(found, &given, "answer", &args.answer)?;
+    let dir = found.dir.clone();
     refuse_completed(&dir)?;
     let open = open_questions(&dir)?;
     let (id, question, given) = choose(&open, &args.answer)?;
@@ -32,12 +38,17 @@ pub(crate) fn answer(args: &AnswerArgs) -> Result<ExitCode, Failure> {
         }
     };
     say(&format!("Answered {id}: {}", accepted.text()));
-    if Session::holder(disk.as_ref(), &dir)?.is_some() {
+    let is_held = Session::holder(disk.as_ref(), &dir)?.is_some();
+    if is_held || !args.resume {
+        let own = super::resume::first_fact(&dir)?.workspace;
+        super::tell_folder(found.workspace.as_deref().unwrap_or(&own));
+    }
+    if is_held {
         say("The session is running and takes the answer up.");
         return Ok(ExitCode::SUCCESS);
     }
     if args.resume {
-        return resume_in(dir, Wanted::default(), &flags, &args.output);
+        return resume_in(found, Wanted::default(), &flags, &args.output);
     }
     let session = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
     say(&format!("Nobody works on the session. Continue with: atomic resume {session}"));
@@ -46,17 +57,12 @@ pub(crate) fn answer(args: &AnswerArgs) -> Result<ExitCode, Failure> {
 
 /// Nobody would ever look for an answer to a session that is completed.
 fn refuse_completed(dir: &Path) -> Result<(), Failure> {
-    let mut completed = false;
-    for fact in Session::read_only(stage::disk(), dir)? {
-        let event = fact?.event;
-        if let Event::RunFinished { ending, .. } = &event {
-            completed = *ending == Ending::Completed;
+    match super::resume::completed(dir)? {
+        None => Ok(()),
+        Some(_) => {
+            Err(Failure::Failed("the session has no open question: it is completed".to_owned()))
         }
     }
-    if !completed {
-        return Ok(());
-    }
-    Err(Failure::Failed("the session has no open question: it is completed".to_owned()))
 }
 
 /// The questions nobody has answered, oldest first.

@@ -4,9 +4,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use atomic_files::shell_quoted;
+use atomic_registry::settings::Values;
 use atomic_runner::{Fork, ForkRequest, ForkTools, SetKey, fork as make};
 use serde_json::Value;
 
+use super::FoundSession;
 use super::resume::{Wanted, refuse_strangers, resume_in};
 use crate::args::ForkArgs;
 use crate::failure::Failure;
@@ -18,23 +20,19 @@ use crate::{home, paint, stage};
 const SHOWN: usize = 200;
 
 pub(crate) fn fork(args: &ForkArgs) -> Result<ExitCode, Failure> {
-    let (session, step) = match args.place.split_once('@') {
+    let (session, step) = match args.from.split_once('@') {
         Some((session, step)) => (session, Some(step.to_owned())),
-        None => (args.place.as_str(), None),
+        None => (args.from.as_str(), None),
     };
-    let dir = super::find_session(session)?;
+    let command = step.as_ref().map_or("atomic fork {}".to_owned(), |step| {
+        format!("atomic fork {{}}@{}", shell_quoted(Path::new(step)))
+    });
+    let FoundSession { dir, workspace, .. } = super::find_session(session, args.place, &command)?;
     let flags = SettingsArgs::trusting(args.trust);
     // What is made of it is one of the user's own sessions, about which nobody asks.
     refuse_strangers(&dir, &settings::for_resume(&flags)?, "fork", &[])?;
     let set = args.set.iter().map(|(key, value)| (key.as_str().into(), value.clone())).collect();
-    let disk = stage::disk();
-    let tools = ForkTools {
-        index: home::index(&disk),
-        holder: stage::holder(),
-        at: stage::clock().now(),
-        disk,
-    };
-    let fork = make(&tools, ForkRequest { dir, step, set })?;
+    let fork = make(&tools(), ForkRequest { dir, step, set, workspace })?;
     if args.output.json {
         for fact in &fork.facts {
             paint::line(&serde_json::to_string(fact).unwrap_or_default());
@@ -45,9 +43,41 @@ pub(crate) fn fork(args: &ForkArgs) -> Result<ExitCode, Failure> {
         }
     }
     if !args.run {
+        super::tell_folder(&fork.workspace);
         return Ok(ExitCode::SUCCESS);
     }
-    resume_in(fork.dir, Wanted::default(), &flags, &args.output)
+    let workspace = Some(fork.workspace);
+    let made = FoundSession { dir: fork.dir, workspace, is_copy: false };
+    resume_in(made, Wanted::default(), &flags, &args.output)
+}
+
+/// What forks are made with.
+fn tools() -> ForkTools {
+    let disk = stage::disk();
+    let (index, at) = (home::index(&disk), stage::clock().now());
+    ForkTools { index, holder: stage::holder(), at, disk }
+}
+
+/// A session that can go on under its own id: of one in a copy of a project, a fork in that copy.
+/// `verb` and `words` are the command that was typed.
+pub(super) fn own(
+    found: FoundSession,
+    given: &Values,
+    verb: &str,
+    words: &[String],
+) -> Result<FoundSession, Failure> {
+    if !found.is_copy {
+        return Ok(found);
+    }
+    refuse_strangers(&found.dir, given, verb, words)?;
+    let FoundSession { dir, workspace, .. } = found;
+    let request = ForkRequest { dir, step: None, set: [].into(), workspace };
+    let fork = make(&tools(), request)?;
+    paint::aside(&format!(
+        "Made session {} from {} for this copy of the project",
+        fork.session, fork.from
+    ));
+    Ok(FoundSession { dir: fork.dir, workspace: Some(fork.workspace), is_copy: false })
 }
 
 /// Everything a person must know about the new session.

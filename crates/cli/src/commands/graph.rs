@@ -75,7 +75,12 @@ fn drawn(args: &GraphArgs) -> Result<Drawn, Failure> {
         }
         Err(failure) => failure,
     };
-    let Ok(dir) = super::find_session(text) else { return Err(not_a_workflow) };
+    let dir = match super::find_session(text, args.place, "atomic graph {}") {
+        Ok(found) => found.dir,
+        // The session is known, and which folder is meant has to be said.
+        Err(failure @ Failure::Usage(_)) => return Err(failure),
+        Err(Failure::Failed(_)) => return Err(not_a_workflow),
+    };
     let created = atomic_runner::kept(stage::disk(), &dir)?;
     let graph = serde_json::from_value(created.graph).map_err(|error| {
         Failure::Failed(format!("the graph of the session cannot be read: {error}"))

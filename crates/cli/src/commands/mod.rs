@@ -3,6 +3,7 @@
 pub(crate) mod answer;
 pub(crate) mod check;
 pub(crate) mod config;
+mod copied;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 mod find;
@@ -23,5 +24,5 @@ pub(crate) mod test;
 pub(crate) mod trust;
 pub(crate) mod turn;
 
-pub(crate) use find::find_session;
-use find::{is_listed, known_sessions};
+pub(crate) use find::{FoundSession, find_session, find_session_in, working_folder};
+use find::{is_listed, known_sessions, tell_folder};

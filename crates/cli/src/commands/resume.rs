@@ -1,30 +1,34 @@
 //! `atomic resume`: take a session up again.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
-use atomic_event::{Created, Event, Report};
+use atomic_event::{Created, Ending, Envelope, Event, Report};
 use atomic_files::shell_quoted;
 use atomic_registry::settings::{TRUST, Values};
-use atomic_runner::{CHECK_TOOL, ResumeOptions, Run, Settings, Show, Stage, StreamMode, Upgrade};
+use atomic_runner::{
+    CHECK_TOOL, Ended, Outcome, ResumeOptions, Run, Settings, Show, Stage, StreamMode, Upgrade,
+};
 use atomic_session::Session;
 use atomic_workflow::builtin::prompt;
 use atomic_workflow::{Source, Workflow};
 
+use super::FoundSession;
 use super::run::{see_through, somebody_is_there};
 use crate::args::{OutputArgs, ResumeArgs};
 use crate::catalog::Catalog;
 use crate::failure::{Failure, exit_code};
 use crate::gate::UntrustedCode;
 use crate::settings::{self, SettingsArgs};
-use crate::show::Look;
+use crate::show::{self, Look};
 use crate::trust::Asking;
-use crate::{load, roles, stage};
+use crate::{home, load, paint, roles, stage};
 
 pub(crate) fn resume(args: &ResumeArgs) -> Result<ExitCode, Failure> {
-    let dir = super::find_session(&args.session)?;
+    let found = super::find_session(&args.session, args.place, "atomic resume {}")?;
+    let found = super::fork::own(found, &settings::for_resume(&args.settings)?, "resume", &[])?;
     let wanted = Wanted { instruction: args.instruction.clone(), upgrade: args.upgrade };
-    resume_in(dir, wanted, &args.settings, &args.output)
+    resume_in(found, wanted, &args.settings, &args.output)
 }
 
 /// How a session is resumed.
@@ -38,25 +42,80 @@ pub(crate) struct Wanted {
 
 /// Resumes the session in this folder.
 pub(crate) fn resume_in(
-    dir: PathBuf,
+    found: FoundSession,
     wanted: Wanted,
     flags: &SettingsArgs,
     output: &OutputArgs,
 ) -> Result<ExitCode, Failure> {
+    if let Some(last) = completed(&found.dir)? {
+        refuse_strangers(&found.dir, &settings::for_resume(flags)?, "resume", &[])?;
+        return show_result(&found, &last, &wanted, output);
+    }
     let somebody = somebody_is_there(output);
     let asking = Asking::if_somebody(somebody);
-    let prepared = Prepared::new(dir, wanted, flags, (somebody, asking), output.verbose)?;
+    let prepared = Prepared::new(found, wanted, flags, (somebody, asking), output.verbose)?;
+    super::tell_folder(&prepared.created.workspace);
     let look = look_of(&prepared.created);
     let modes = output.modes();
     let ended = see_through(output, look, || prepared.take_up(modes))?;
     Ok(ExitCode::from(exit_code(&ended.outcome)))
 }
 
+/// The fact that completed a session, when it is completed.
+pub(super) fn completed(dir: &Path) -> Result<Option<Envelope>, Failure> {
+    let mut last = None;
+    for fact in Session::read_only(stage::disk(), dir)? {
+        let fact = fact?;
+        if let Event::RunFinished { ending, .. } = &fact.event {
+            last = (*ending == Ending::Completed).then_some(fact);
+        }
+    }
+    Ok(last)
+}
+
+/// Prints the result of a completed session.
+fn show_result(
+    found: &FoundSession,
+    last: &Envelope,
+    wanted: &Wanted,
+    output: &OutputArgs,
+) -> Result<ExitCode, Failure> {
+    let mut created = first_fact(&found.dir)?;
+    if let Some(workspace) = &found.workspace {
+        created.workspace.clone_from(workspace);
+    }
+    let session = created.session.clone();
+    if wanted.instruction.is_some() {
+        return Err(Failure::Usage(format!(
+            "{session}: the session is completed, so no agent would read the instruction\n  hint: \
+             make a new session of it and resume that: atomic fork {session}"
+        )));
+    }
+    let (disk, holder) = (stage::disk(), stage::holder());
+    // The program may have ended before it wrote the files. The result does not depend on them.
+    let index = home::index(&disk);
+    let checks = atomic_runner::finished(&disk, index.as_deref(), found.dir.clone(), &holder);
+    super::tell_folder(&created.workspace);
+    if output.json {
+        paint::line(&serde_json::to_string(last).unwrap_or_default());
+    }
+    let (dir, outcome) = (found.dir.clone(), Outcome::Completed);
+    let look = look_of(&created);
+    if look != Look::Steps
+        && !output.for_programs()
+        && let Some(text) = show::last_words(&dir).text
+    {
+        paint::value(&text);
+    }
+    show::farewell(output, look, &Ended { session, dir, outcome, checks: checks.ok().flatten() });
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Everything that is needed to take a session up again.
 pub(crate) struct Prepared {
     /// What the session is about.
     pub(crate) created: Created,
-    dir: PathBuf,
+    found: FoundSession,
     given: Values,
     trusted: bool,
     somebody: bool,
@@ -69,16 +128,20 @@ impl Prepared {
     /// Looks at the session in this folder; nothing is changed yet. `somebody` is whether a person
     /// can answer the questions of agents, and `asking` who can be asked about trust.
     pub(crate) fn new(
-        dir: PathBuf,
+        found: FoundSession,
         wanted: Wanted,
         flags: &SettingsArgs,
         (somebody, asking): (bool, Asking),
         verbose: bool,
     ) -> Result<Self, Failure> {
         let given = settings::for_resume(flags)?;
-        let created = atomic_runner::kept(stage::disk(), &dir)?;
-        let Kept { settings: mut known, checks } = kept_of(&dir)?;
-        refuse_strangers(&dir, &given, "resume", &[])?;
+        let dir = &found.dir;
+        let mut created = atomic_runner::kept(stage::disk(), dir)?;
+        if let Some(workspace) = &found.workspace {
+            created.workspace.clone_from(workspace);
+        }
+        let Kept { settings: mut known, checks } = kept_of(dir)?;
+        refuse_strangers(dir, &given, "resume", &[])?;
         let mut catalog = Catalog::open(&created.workspace, given.clone());
         if let Some(trust) = &mut catalog.shelf.gate.trust {
             trust.continue_session(known.program.trusted, &checks);
@@ -101,14 +164,16 @@ impl Prepared {
         let backend = Some(created.backend.as_str());
         let stage = stage::stage(backend, &known, &created.workspace, catalog.registry)?;
         let trusted = known.program.trusted;
-        Ok(Self { created, dir, given, trusted, somebody, stage, workflow, wanted })
+        Ok(Self { created, found, given, trusted, somebody, stage, workflow, wanted })
     }
 
     /// Takes the session up.
     pub(crate) fn take_up(self, streams: Vec<StreamMode>) -> Result<(Run, Show), Failure> {
-        let Self { dir, given, trusted, somebody, stage, workflow, wanted, .. } = self;
+        let Self { found, given, trusted, somebody, stage, workflow, wanted, .. } = self;
+        let FoundSession { dir, workspace, .. } = found;
         let upgrade = wanted.upgrade.then_some(Upgrade);
-        let options = ResumeOptions { instruction: wanted.instruction, streams, upgrade };
+        let options =
+            ResumeOptions { instruction: wanted.instruction, streams, upgrade, workspace };
         let find = |_: &str| Ok(workflow);
         let adjust = |kept: &mut Settings| {
             settings::apply(&given, kept, somebody);

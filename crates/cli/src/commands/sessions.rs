@@ -3,29 +3,42 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use atomic_session::{Session, SessionStatus, SessionSummary};
+use atomic_event::Event;
+use atomic_session::{KeepStatus, Listing, Session, SessionStatus, SessionSummary};
 
-use super::find::Known;
+use super::FoundSession;
+use super::find::{Known, has_journal, is_startable, kept};
+use crate::args::SessionArgs;
 use crate::failure::Failure;
 use crate::show::{self, plain::Plain};
-use crate::{paint, stage};
+use crate::{home, paint, stage};
+
+/// How long a session without a journal stays in the list, in seconds. A program that was killed
+/// before its first event leaves one, and so does a deleted folder.
+const FORGOTTEN_AFTER: i64 = 24 * 60 * 60;
 
 pub(crate) fn list() -> Result<ExitCode, Failure> {
     let disk = stage::disk();
-    let Known { listing, problem, .. } = super::known_sessions();
+    let here = std::env::current_dir().unwrap_or_default();
+    let Known { mut listing, problem, .. } = super::known_sessions(&here);
     if let Some(problem) = problem {
         paint::warn(&format!("only the sessions in this folder are listed: {problem}"));
     }
+    forget_lost(&mut listing);
     if listing.entries.is_empty() {
         paint::line("There are no sessions yet. Start one with: atomic run ralph \"<prompt>\"");
     }
     for entry in &listing.entries {
         let (status, tasks) = match SessionSummary::read(disk.as_ref(), &entry.dir) {
+            _ if !has_journal(&entry.dir) => match kept(entry) {
+                KeepStatus::Held => ("running", "-".to_owned()),
+                // The folder was deleted, and is written again when the session is resumed.
+                KeepStatus::Left | KeepStatus::Absent => ("interrupted", "-".to_owned()),
+            },
             Ok(summary) => (
                 status_text(&entry.dir, summary.status),
                 format!("{}/{}", summary.tasks.done, summary.tasks.total),
             ),
-            Err(_) if !entry.dir.exists() => ("gone", "-".to_owned()),
             // The summary comes a moment after the session's first facts.
             Err(_) if super::resume::first_fact(&entry.dir).is_ok() => {
                 (status_text(&entry.dir, SessionStatus::Running), "-".to_owned())
@@ -38,6 +51,69 @@ pub(crate) fn list() -> Result<ExitCode, Failure> {
             entry.session, status, tasks, entry.workflow, prompt
         )));
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Hides sessions without a journal and drops old ones from the list of all, and removes second
+/// links that a program left when it was killed after the end of its run. An entry whose whole
+/// project is gone stays in the list: the project may have been moved.
+fn forget_lost(listing: &mut Listing) {
+    let disk = stage::disk();
+    let Some(index) = home::index(&disk) else { return };
+    let now = stage::clock().now();
+    listing.entries.retain(|entry| {
+        if is_startable(entry) {
+            if kept(entry) == KeepStatus::Left && is_over(&entry.dir) {
+                // Whatever cannot be removed is tried again the next time.
+                let _ = disk.remove_dir(&index.keep(&entry.dir));
+            }
+            return true;
+        }
+        let age = now.0.duration_since(entry.created_at.0).as_secs();
+        let has_project = entry.workspace.as_ref().is_none_or(|workspace| workspace.is_dir());
+        if age > FORGOTTEN_AFTER && has_project {
+            let _ = index.drop_entry(&entry.session);
+            let _ = disk.remove_dir(&index.keep(&entry.dir));
+        }
+        false
+    });
+}
+
+/// Whether the last run of a session has come to an orderly stop.
+fn is_over(dir: &Path) -> bool {
+    let Ok(facts) = Session::read_only(stage::disk(), dir) else { return false };
+    let last = facts.map_while(Result::ok).last();
+    last.is_some_and(|last| {
+        matches!(
+            last.event,
+            Event::RunFinished { .. } | Event::RunPaused { .. } | Event::RunWaiting { .. }
+        )
+    })
+}
+
+/// Deletes a session: its folder, its second links, and its entry in the list of all.
+pub(crate) fn remove(text: &str, place: SessionArgs) -> Result<ExitCode, Failure> {
+    let FoundSession { dir, is_copy, .. } =
+        super::find_session(text, place, "atomic sessions rm {}")?;
+    let disk = stage::disk();
+    let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if let Some(holder) = Session::holder(disk.as_ref(), &dir)? {
+        return Err(Failure::Failed(format!(
+            "{name}: the session is held by {holder}\n  hint: end that process, then run: atomic \
+             sessions rm {name}"
+        )));
+    }
+    let failed = |error: std::io::Error| Failure::Failed(format!("{}: {error}", dir.display()));
+    // The folder last: without its entry it is still found in its project.
+    if let Some(index) = home::index(&disk).filter(|_| !is_copy) {
+        let keep = index.keep(&dir);
+        if disk.exists(&keep).unwrap_or(false) {
+            disk.remove_dir(&keep).map_err(failed)?;
+        }
+        index.drop_entry(&name.as_str().into())?;
+    }
+    disk.remove_dir(&dir).map_err(failed)?;
+    paint::line(&paint::printable(&format!("Deleted session {name}: {}", dir.display())));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -54,8 +130,8 @@ pub(crate) fn status_text(dir: &Path, status: SessionStatus) -> &'static str {
     }
 }
 
-pub(crate) fn show(text: &str) -> Result<ExitCode, Failure> {
-    let dir = super::find_session(text)?;
+pub(crate) fn show(text: &str, place: SessionArgs) -> Result<ExitCode, Failure> {
+    let FoundSession { dir, .. } = super::find_session(text, place, "atomic sessions show {}")?;
     let disk = stage::disk();
     let mut plain = Plain::default();
     for fact in Session::read_only(disk.clone(), &dir)? {

@@ -166,11 +166,29 @@ fn refused_untouched(env: &TestEnv, says: &[&str]) {
 }
 
 #[test]
-fn a_completed_session_is_not_resumed() {
+fn of_a_completed_session_the_result_is_shown() {
     let env = completed();
     let id = env.session().file_name().unwrap().to_str().unwrap().to_owned();
-    refused_untouched(&env, &[&id, "is completed"]);
+    let before = content(&env.session());
+    let shown = env.run(["resume", "last"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(shown.stdout.contains("✓ #1 Make part 1"), "{shown:?}");
+    assert!(shown.stdout.ends_with(&format!("Completed Ralph session: {id}\n")), "{shown:?}");
+    assert!(shown.stderr.contains(&format!("Works in: {}", env.work().display())), "{shown:?}");
+    let json = env.run(["resume", &id, "--json"]);
+    assert_eq!(json.code, Some(0), "{json:?}");
+    assert!(json.stdout.contains("\"type\":\"run_finished\""), "{json:?}");
+    // Nobody would read an instruction.
+    refused(&env.run(["resume", &id, "more"]), 2, &[&id, "is completed", "atomic fork"]);
+    assert!(content(&env.session()) == before, "something in the session was changed");
+    // The program ended before it wrote the files.
+    for file in ["session.json", "tasks.json", "progress.txt"] {
+        fs::remove_file(env.session().join(file)).unwrap();
+    }
+    assert_eq!(env.run(["resume", &id]).code, Some(0));
     assert_eq!(env.summary()["status"], "completed");
+    assert_eq!(env.tasks(), ["#1 completed"]);
+    assert!(env.session().join("progress.txt").exists());
 }
 
 #[test]
@@ -225,5 +243,5 @@ fn the_beginning_of_an_id_must_be_enough() {
     let other = format!("{}{last}", &id[..id.len() - 1]);
     fs::write(&index, format!("{line}{}", line.replace(&id, &other))).unwrap();
     refused(&env.run(["resume", &id[..8]]), 1, &[&id, &other, "give more of the id"]);
-    refused(&env.run(["resume", &id]), 1, &["is completed"]);
+    assert_eq!(env.run(["resume", &id]).code, Some(0));
 }

@@ -212,6 +212,12 @@ impl Verification {
         verified
     }
 
+    /// What a person is told when the run has ended; nothing for a workflow without checks.
+    pub(crate) fn ended(&self, tasks: &[TaskDone]) -> Option<EndedChecks> {
+        let ended = || EndedChecks { verified: self.counted(tasks), remarks: self.remarks() };
+        self.is_on.then(ended)
+    }
+
     /// What `session.json` says about checks; nothing for a workflow without any.
     pub(crate) fn summary(&self, tasks: &[TaskDone]) -> Option<CheckSummary> {
         if !self.is_on {

@@ -1,15 +1,22 @@
 //! A disk in memory that forgets everything not synced.
 
+mod handles;
 mod layers;
+mod state;
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::io::{self, Cursor, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use self::layers::{Content, Entry, Folder, Survival};
-use super::{AppendFile, Disk, Lock, LockError, folder_of, holder_named_in, temporary_name};
+use atomic_files::FileState;
+
+use self::handles::{MemoryContentLock, MemoryFile, MemoryLock};
+use self::layers::{Entry, Folder};
+use self::state::{State, is_root, text};
+use super::{
+    AppendFile, Disk, Lock, LockError, UNNAMED, folder_of, holder_named_in, temporary_name,
+};
 
 /// A disk in memory that keeps apart what is durable and what only seems to be there: bytes of
 /// files, and the names in folders, renamed ones included.
@@ -18,22 +25,6 @@ use super::{AppendFile, Disk, Lock, LockError, folder_of, holder_named_in, tempo
 #[derive(Clone, Debug, Default)]
 pub struct MemoryDisk {
     state: Arc<Mutex<State>>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    files: Vec<Content>,
-    folders: BTreeMap<PathBuf, Folder>,
-    locks: BTreeMap<PathBuf, (u64, String)>,
-    /// Folders whose new name is not durable yet.
-    renamed: Vec<(PathBuf, PathBuf)>,
-    /// Counts ends of processes; what was opened before one is of no use after it.
-    era: u64,
-    operations: u64,
-    power_until: Option<u64>,
-    room: Option<u64>,
-    next_sync_fails: bool,
-    written: u64,
 }
 
 impl MemoryDisk {
@@ -114,6 +105,22 @@ impl MemoryDisk {
         self.state().written
     }
 
+    /// Makes everything below `folder` another file system, so that no file has a name on both.
+    pub fn mount(&self, folder: &Path) {
+        self.state().apart = Some(folder.to_owned());
+    }
+
+    fn open_append(&self, path: &Path, links: u64) -> io::Result<Box<dyn AppendFile>> {
+        let mut state = self.state();
+        let file = state.file_or_new(path)?;
+        if state.links(file) > links {
+            return Err(atomic_files::Refusal::HardLinks.into());
+        }
+        state.sync_dir(folder_of(path))?;
+        let (path, era) = (path.to_owned(), state.era);
+        Ok(Box::new(MemoryFile { disk: self.clone(), path, file, era }))
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -176,8 +183,8 @@ impl Disk for MemoryDisk {
         let mut state = self.state();
         let file = state.file(path)?;
         state.step()?;
-        state.free(file);
         state.folder(folder_of(path))?.cached.remove(&text(path.file_name()));
+        state.free(file);
         Ok(())
     }
 
@@ -218,10 +225,37 @@ impl Disk for MemoryDisk {
     }
 
     fn append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
+        self.open_append(path, 1)
+    }
+
+    fn append_linked(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
+        self.open_append(path, 2)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.state();
-        let file = state.file_or_new(path)?;
-        state.sync_dir(folder_of(path))?;
-        Ok(Box::new(MemoryFile { disk: self.clone(), file, era: state.era }))
+        state.powered()?;
+        let file = state.file(from)?;
+        state.folder(folder_of(to))?;
+        if state.is_folder(to) || state.entry(to).is_some() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        if state.apart.as_ref().is_some_and(|disk| from.starts_with(disk) != to.starts_with(disk)) {
+            return Err(io::ErrorKind::CrossesDevices.into());
+        }
+        state.step()?;
+        state.folder(folder_of(to))?.cached.insert(text(to.file_name()), Entry::File(file));
+        Ok(())
+    }
+
+    fn state(&self, path: &Path) -> io::Result<Option<FileState>> {
+        let state = MemoryDisk::state(self);
+        state.powered()?;
+        match state.file(path) {
+            Ok(file) => Ok(Some(state.file_state(file, path))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -236,12 +270,13 @@ impl Disk for MemoryDisk {
             return Err(error);
         }
         state.step()?;
-        if let Ok(replaced) = state.file(path) {
-            state.free(replaced);
-        }
+        let replaced = state.file(path).ok();
         let folder = state.folder(folder_of(path))?;
         folder.cached.remove(&text(temporary.file_name()));
         folder.cached.insert(text(path.file_name()), Entry::File(file));
+        if let Some(replaced) = replaced {
+            state.free(replaced);
+        }
         state.sync_dir(folder_of(path))
     }
 
@@ -267,217 +302,21 @@ impl Disk for MemoryDisk {
         state.powered()?;
         Ok(state.locks.get(path).map(|(_, holder)| holder_named_in(holder)))
     }
-}
 
-impl State {
-    fn powered(&self) -> io::Result<()> {
-        match self.power_until {
-            Some(until) if self.operations >= until => Err(io::Error::other("the power is off")),
-            _ => Ok(()),
+    fn lock_content(&self, path: &Path) -> Result<Box<dyn Lock>, LockError> {
+        let mut state = MemoryDisk::state(self);
+        state.powered()?;
+        let (file, era) = (state.file(path)?, state.era);
+        if state.locked.contains_key(&file) {
+            return Err(LockError::Held { holder: UNNAMED.to_owned() });
         }
+        state.locked.insert(file, era);
+        Ok(Box::new(MemoryContentLock { disk: self.clone(), file, era }))
     }
 
-    fn step(&mut self) -> io::Result<()> {
-        self.powered()?;
-        self.operations += 1;
-        Ok(())
-    }
-
-    fn is_folder(&self, path: &Path) -> bool {
-        is_root(path) || self.folders.contains_key(path)
-    }
-
-    fn folder(&mut self, path: &Path) -> io::Result<&mut Folder> {
-        if is_root(path) {
-            return Ok(self.folders.entry(path.to_owned()).or_default());
-        }
-        self.folders.get_mut(path).ok_or_else(|| io::ErrorKind::NotFound.into())
-    }
-
-    fn entry(&self, path: &Path) -> Option<Entry> {
-        self.folders.get(folder_of(path))?.cached.get(&text(path.file_name())).copied()
-    }
-
-    fn file(&self, path: &Path) -> io::Result<usize> {
-        match self.entry(path) {
-            Some(Entry::File(file)) => Ok(file),
-            Some(Entry::Folder) => Err(io::ErrorKind::IsADirectory.into()),
-            None => Err(io::ErrorKind::NotFound.into()),
-        }
-    }
-
-    fn file_or_new(&mut self, path: &Path) -> io::Result<usize> {
-        self.powered()?;
-        match self.file(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let file = self.files.len();
-                self.folder(folder_of(path))?;
-                self.step()?;
-                self.files.push(Content::default());
-                let folder = self.folder(folder_of(path))?;
-                folder.cached.insert(text(path.file_name()), Entry::File(file));
-                Ok(file)
-            }
-            found => found,
-        }
-    }
-
-    fn write(&mut self, file: usize, bytes: &[u8]) -> io::Result<()> {
-        self.step()?;
-        let fits = self.room.map_or(bytes.len(), |room| {
-            bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))
-        });
-        self.files[file].cached.extend_from_slice(&bytes[..fits]);
-        self.written += fits as u64;
-        self.room = self.room.map(|room| room - fits as u64);
-        if fits < bytes.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
-    }
-
-    fn free(&mut self, file: usize) {
-        let freed = self.files[file].cached.len() as u64;
-        self.room = self.room.map(|room| room + freed);
-    }
-
-    fn sync_file(&mut self, file: usize) -> io::Result<()> {
-        self.step()?;
-        let content = &mut self.files[file];
-        if std::mem::take(&mut self.next_sync_fails) {
-            content.lost = true;
-            return Err(io::Error::other("input/output error"));
-        }
-        if !content.lost {
-            content.make_durable();
-        }
-        Ok(())
-    }
-
-    fn sync_dir(&mut self, path: &Path) -> io::Result<()> {
-        self.step()?;
-        if std::mem::take(&mut self.next_sync_fails) {
-            return Err(io::Error::other("input/output error"));
-        }
-        let folder = self.folder(path)?;
-        folder.durable.clone_from(&folder.cached);
-        self.renamed.retain(|(_, to)| folder_of(to) != path);
-        Ok(())
-    }
-
-    /// Moves what is in a folder, and its name as far as it only seems to be there.
-    fn rename_dir(&mut self, from: &Path, to: &Path) {
-        let moved = |path: PathBuf| match path.strip_prefix(from) {
-            Ok(inside) if inside.as_os_str().is_empty() => to.to_owned(),
-            Ok(inside) => to.join(inside),
-            Err(_) => path,
-        };
-        let folders = std::mem::take(&mut self.folders).into_iter();
-        self.folders = folders.map(|(path, folder)| (moved(path), folder)).collect();
-        if let Some(parent) = self.folders.get_mut(folder_of(to)) {
-            parent.cached.remove(&text(from.file_name()));
-            parent.cached.insert(text(to.file_name()), Entry::Folder);
-        }
-    }
-
-    /// A folder has its old name or its new one, never both and never none.
-    fn settle_names(&mut self, survive: Survival<'_>) {
-        for (from, to) in std::mem::take(&mut self.renamed).into_iter().rev() {
-            if survive(1) == 0 {
-                self.rename_dir(&to, &from);
-            } else if let Some(parent) = self.folders.get_mut(folder_of(&to)) {
-                parent.durable.remove(&text(from.file_name()));
-                parent.durable.insert(text(to.file_name()), Entry::Folder);
-            }
-        }
-    }
-
-    fn end_era(&mut self) {
-        self.era += 1;
-        self.locks.clear();
-        self.power_until = None;
-        self.next_sync_fails = false;
-    }
-
-    fn crash(&mut self, survive: Survival<'_>) {
-        self.end_era();
-        self.settle_names(survive);
-        for content in &mut self.files {
-            content.settle(survive);
-        }
-        for folder in self.folders.values_mut() {
-            folder.settle(survive);
-        }
-        // Folders come after their parents in this order, so one pass finds all that are gone.
-        let mut left = BTreeMap::<PathBuf, Folder>::new();
-        for (path, folder) in std::mem::take(&mut self.folders) {
-            let name = text(path.file_name());
-            let named = left.get(folder_of(&path)).is_some_and(|f| f.cached.contains_key(&name));
-            if is_root(&path) || named {
-                left.insert(path, folder);
-            }
-        }
-        self.folders = left;
-    }
-}
-
-fn is_root(path: &Path) -> bool {
-    path == Path::new("/") || path == Path::new(".") || path == Path::new("")
-}
-
-fn text(name: Option<&OsStr>) -> String {
-    name.unwrap_or_default().to_string_lossy().into_owned()
-}
-
-#[derive(Debug)]
-struct MemoryFile {
-    disk: MemoryDisk,
-    file: usize,
-    era: u64,
-}
-
-impl MemoryFile {
-    fn state(&self) -> io::Result<MutexGuard<'_, State>> {
-        let state = self.disk.state();
-        if state.era != self.era {
-            return Err(io::Error::other("this file was opened by a process that is gone"));
-        }
-        Ok(state)
-    }
-}
-
-impl AppendFile for MemoryFile {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.state()?.write(self.file, bytes)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.state()?.sync_file(self.file)
-    }
-
-    fn cut(&mut self, len: u64) -> io::Result<()> {
-        let mut state = self.state()?;
-        state.step()?;
-        let content = &mut state.files[self.file];
-        let before = content.cached.len();
-        content.cut(usize::try_from(len).unwrap_or(usize::MAX));
-        let freed = (before - content.cached.len()) as u64;
-        state.room = state.room.map(|room| room + freed);
-        Ok(())
-    }
-}
-
-#[derive(Debug)]
-struct MemoryLock {
-    disk: MemoryDisk,
-    path: PathBuf,
-    era: u64,
-}
-
-impl Lock for MemoryLock {}
-
-impl Drop for MemoryLock {
-    fn drop(&mut self) {
-        let mut state = self.disk.state();
-        if state.locks.get(&self.path).is_some_and(|(era, _)| *era == self.era) {
-            state.locks.remove(&self.path);
-        }
+    fn is_content_locked(&self, path: &Path) -> io::Result<bool> {
+        let state = MemoryDisk::state(self);
+        state.powered()?;
+        Ok(state.file(path).is_ok_and(|file| state.locked.contains_key(&file)))
     }
 }

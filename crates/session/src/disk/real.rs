@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use atomic_files::{FileKind, Folder, Permissions, Root};
+use atomic_files::{FileKind, FileState, Folder, Permissions, Root};
 
 use super::place::{Place, place_of};
-use super::{AppendFile, Disk, Layout, Lock, LockError, holder_named_in};
+use super::{AppendFile, Disk, Layout, Lock, LockError, UNNAMED, holder_named_in};
 use crate::failpoint;
 
 const OWNER_ONLY_FOLDER: u32 = 0o700;
@@ -57,6 +57,14 @@ impl RealDisk {
     fn folder(&self, path: &Path) -> io::Result<Folder> {
         let Place { root, inside, is_guarded } = self.place(path)?;
         if is_guarded { root.folder(&inside) } else { Root::open(path)?.folder(Path::new("")) }
+    }
+
+    fn open_append(&self, path: &Path, links: u64) -> io::Result<Box<dyn AppendFile>> {
+        let (folder, name) = self.folder_of(path)?;
+        let file = folder.open_append_linked(&name, OWNER_ONLY_FILE, links)?;
+        // Also when the file was there: whoever made it may have died before its sync.
+        folder.sync()?;
+        Ok(Box::new(RealFile(file)))
     }
 }
 
@@ -125,11 +133,28 @@ impl Disk for RealDisk {
     }
 
     fn append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
-        let (folder, name) = self.folder_of(path)?;
-        let file = folder.open_append(&name, OWNER_ONLY_FILE)?;
-        // Also when the file was there: whoever made it may have died before its sync.
-        folder.sync()?;
-        Ok(Box::new(RealFile(file)))
+        self.open_append(path, 1)
+    }
+
+    fn append_linked(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
+        self.open_append(path, 2)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let (old, before) = self.folder_of(from)?;
+        let (new, after) = self.folder_of(to)?;
+        failpoint::hit("link.before");
+        old.link(&before, &new, &after)?;
+        failpoint::hit("link.after");
+        Ok(())
+    }
+
+    fn state(&self, path: &Path) -> io::Result<Option<FileState>> {
+        match self.folder_of(path) {
+            Ok((folder, name)) => folder.state(&name),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -228,6 +253,34 @@ impl Disk for RealDisk {
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
+
+    fn lock_content(&self, path: &Path) -> Result<Box<dyn Lock>, LockError> {
+        let (folder, name) = self.folder_of(path)?;
+        let file = folder.open_file(&name)?;
+        // The file does not say who holds it, so the time of a dead holder is given to everybody.
+        for _ in 0..TRIES_OF_THE_DEAD {
+            match file.try_lock() {
+                Ok(()) => return Ok(Box::new(ContentLock(file))),
+                Err(TryLockError::Error(error)) => return Err(error.into()),
+                Err(TryLockError::WouldBlock) => thread::sleep(BETWEEN_TRIES),
+            }
+        }
+        Err(LockError::Held { holder: UNNAMED.to_owned() })
+    }
+
+    fn is_content_locked(&self, path: &Path) -> io::Result<bool> {
+        let opened = self.folder_of(path).and_then(|(folder, name)| folder.open_file(&name));
+        let file = match opened {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => file.unlock().map(|()| false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
 }
 
 /// Whether the process that is named as a holder has ended, where that can be seen.
@@ -265,6 +318,22 @@ impl AppendFile for RealFile {
 
     fn cut(&mut self, len: u64) -> io::Result<()> {
         self.0.set_len(len)
+    }
+
+    fn state(&self) -> io::Result<FileState> {
+        FileState::of_file(&self.0)
+    }
+}
+
+#[derive(Debug)]
+struct ContentLock(File);
+
+impl Lock for ContentLock {}
+
+impl Drop for ContentLock {
+    fn drop(&mut self) {
+        // Closing is not enough, as for `RealLock`.
+        let _ = self.0.unlock();
     }
 }
 

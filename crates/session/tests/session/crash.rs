@@ -1,6 +1,6 @@
 //! Power cuts at every operation, and at random ones.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use atomic_session::{Session, SessionError, SessionSummary};
@@ -16,7 +16,8 @@ fn a_power_cut_anywhere_in_create_leaves_a_good_session_or_one_never_started() {
         for seed in 0..10 {
             let (double, disk) = memory();
             double.cut_power_after(operations);
-            let made = Session::create(Arc::clone(&disk), DIR.into(), "a test", created(), at());
+            let made =
+                Session::create(Arc::clone(&disk), PathBuf::from(DIR), "a test", created(), at());
             done = made.is_ok();
             match seed {
                 0 => double.crash(),
@@ -49,7 +50,8 @@ fn a_session_made_after_a_kill_in_create_is_durable() {
     for operations in 0.. {
         let (double, disk) = memory();
         double.cut_power_after(operations);
-        let done = Session::create(Arc::clone(&disk), DIR.into(), "", created(), at()).is_ok();
+        let done =
+            Session::create(Arc::clone(&disk), PathBuf::from(DIR), "", created(), at()).is_ok();
         double.kill();
         if open(&disk, DIR).is_err() {
             let journal = disk.read(Path::new(JOURNAL), u64::MAX).unwrap_or_default();

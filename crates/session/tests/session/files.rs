@@ -315,6 +315,9 @@ fn entry(id: &str, hour: u32) -> IndexEntry {
         workflow: "ralph".into(),
         created_at: Moment(format!("2026-11-15T{hour:02}:00:00Z").parse().unwrap()),
         prompt: "é".repeat(200),
+        workspace: None,
+        root: None,
+        digest: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The journal: order, checksums, and what is mended and what is refused.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use atomic_event::{Envelope, Event, FORMAT};
@@ -193,7 +193,7 @@ fn a_folder_that_is_not_ours_is_not_touched() {
 fn a_newer_format_is_refused() {
     let (_, disk) = memory();
     let newer = created_with(FORMAT + 1);
-    drop(Session::create(Arc::clone(&disk), DIR.into(), "a test", newer, at()).unwrap());
+    drop(Session::create(Arc::clone(&disk), PathBuf::from(DIR), "a test", newer, at()).unwrap());
     let error = open(&disk, DIR).unwrap_err();
     assert!(error.to_string().contains("newer version"), "{error}");
     assert_eq!(kind(&Err::<(), _>(error)), "newer");
@@ -202,7 +202,8 @@ fn a_newer_format_is_refused() {
 #[test]
 fn a_session_begins_with_its_creation_and_only_once() {
     let (_, disk) = memory();
-    let create = |first| Session::create(Arc::clone(&disk), DIR.into(), "a test", first, at());
+    let create =
+        |first| Session::create(Arc::clone(&disk), PathBuf::from(DIR), "a test", first, at());
     assert!(matches!(create(noted("x")), Err(SessionError::Unrecordable { .. })));
     let (session, first) = create(created()).unwrap();
     assert_eq!((first.seq, session.seq()), (1, 1));

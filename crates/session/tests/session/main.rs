@@ -15,6 +15,8 @@ mod full_disk;
 #[cfg(test)]
 mod journal;
 #[cfg(test)]
+mod keep;
+#[cfg(test)]
 mod lock;
 #[cfg(test)]
 mod snapshots;

@@ -9,6 +9,8 @@ pub(super) struct Content {
     pub(super) durable: Vec<u8>,
     /// How much of `durable` is also the beginning of `cached`.
     pub(super) common: usize,
+    /// How often the content was changed.
+    pub(super) changes: i64,
     /// A sync failed: as on Linux, later ones succeed and write nothing.
     pub(super) lost: bool,
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use atomic_session::{AppendFile, Disk, Lock, LockError, RealDisk};
+use atomic_session::{AppendFile, Disk, FileState, Lock, LockError, RealDisk};
 
 /// The disk of the machine, with a count of what is written to it.
 #[derive(Clone, Debug, Default)]
@@ -66,6 +66,19 @@ impl Disk for CountingDisk {
         Ok(Box::new(CountingFile { file, disk: self.clone() }))
     }
 
+    fn append_linked(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
+        let file = RealDisk::default().append_linked(path)?;
+        Ok(Box::new(CountingFile { file, disk: self.clone() }))
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        RealDisk::default().link(from, to)
+    }
+
+    fn state(&self, path: &Path) -> io::Result<Option<FileState>> {
+        RealDisk::default().state(path)
+    }
+
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         self.count(bytes);
         RealDisk::default().replace(path, bytes)
@@ -82,6 +95,14 @@ impl Disk for CountingDisk {
 
     fn lock_holder(&self, path: &Path) -> io::Result<Option<String>> {
         RealDisk::default().lock_holder(path)
+    }
+
+    fn lock_content(&self, path: &Path) -> Result<Box<dyn Lock>, LockError> {
+        RealDisk::default().lock_content(path)
+    }
+
+    fn is_content_locked(&self, path: &Path) -> io::Result<bool> {
+        RealDisk::default().is_content_locked(path)
     }
 }
 
@@ -103,5 +124,9 @@ impl AppendFile for CountingFile {
 
     fn cut(&mut self, len: u64) -> io::Result<()> {
         self.file.cut(len)
+    }
+
+    fn state(&self) -> io::Result<FileState> {
+        self.file.state()
     }
 }
