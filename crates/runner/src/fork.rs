@@ -14,7 +14,7 @@ use atomic_event::{
 use atomic_graph::certificate::certify;
 use atomic_graph::check::nearest;
 use atomic_graph::{Graph, Program};
-use atomic_session::{Disk, Index, Session};
+use atomic_session::{Disk, Index, Session, SessionStatus};
 use serde_json::Value;
 
 use crate::keep::index_entry;
@@ -39,6 +39,8 @@ pub struct ForkRequest {
     pub set: Patch,
     /// The folder the new session works in; otherwise the other's.
     pub workspace: Option<PathBuf>,
+    /// Whether everything is taken over, also what came after the last finished step.
+    pub whole: bool,
 }
 
 /// What forks are made with.
@@ -99,13 +101,13 @@ pub struct SetKey {
 
 /// Forks a session, whoever may be at work in it. It is only read.
 pub fn fork(tools: &ForkTools, request: ForkRequest) -> Result<Fork, RunError> {
-    let ForkRequest { dir: from_dir, step, set, workspace } = request;
+    let ForkRequest { dir: from_dir, step, set, workspace, whole } = request;
     let mut history = History::read(&tools.disk, &from_dir)?;
     if let Some(workspace) = workspace {
         history.created.workspace = workspace;
     }
     let step = history.find(step.as_deref())?;
-    let Finished { seq, .. } = history.finished[&step];
+    let seq = if whole { history.last } else { history.finished[&step].seq };
     let from = history.created.session.clone();
     let session = SessionId::from(uuid::Uuid::new_v4().to_string());
     let mut past = replayed(tools, &from_dir, &renamed(&history.created, &session), seq)?;
@@ -114,7 +116,10 @@ pub fn fork(tools: &ForkTools, request: ForkRequest) -> Result<Fork, RunError> {
         vec![Event::SessionForked(Forked { from: from.clone(), step: step.clone(), up_to: seq })];
     let reason = format!("forked from {from} after {step}");
     let set = patched(&mut past, set, &reason, &mut then, tools.at)?;
-    then.push(Event::RunPaused { reason });
+    // A run that has failed gets another chance when it is resumed.
+    if !(whole && past.book.status == SessionStatus::Failed) {
+        then.push(Event::RunPaused { reason });
+    }
     for event in &then {
         // A change was taken in already.
         if !matches!(event, Event::StatePatched { .. }) {
@@ -168,13 +173,17 @@ struct History {
     finished: BTreeMap<StepId, Finished>,
     /// Steps that were begun, finished or not.
     begun: Vec<StepId>,
+    /// The number of the last fact.
+    last: u64,
 }
 
 impl History {
     fn read(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Self, RunError> {
         let (mut created, mut finished, mut begun) = (None, BTreeMap::new(), vec![]);
+        let mut last = 0;
         for fact in Session::read_only(Arc::clone(disk), dir)? {
             let Envelope { seq, event, .. } = fact?;
+            last = seq;
             if let Event::SessionCreated(first) = event {
                 created = Some(*first);
             } else if let Event::StepFinished { step, commit, .. } = event {
@@ -184,7 +193,7 @@ impl History {
             }
         }
         let never = || RunError::Refused(format!("the session in {} never began", dir.display()));
-        Ok(Self { created: created.ok_or_else(never)?, finished, begun })
+        Ok(Self { created: created.ok_or_else(never)?, finished, begun, last })
     }
 
     /// The finished steps, the last first.

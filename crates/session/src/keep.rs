@@ -88,7 +88,7 @@ pub(crate) fn restore(
     locks: &mut JournalLocks,
 ) -> Result<Option<Restored>, SessionError> {
     let SessionFolders { dir, keep: Some(keep) } = folders else { return Ok(None) };
-    let Some(kept) = state(disk, &keep.join(JOURNAL))?.filter(|kept| kept.size > 0) else {
+    let Some(kept) = kept_state(disk, keep).filter(|kept| kept.size > 0) else {
         return Ok(None);
     };
     let own = state(disk, &dir.join(JOURNAL))?;
@@ -168,9 +168,7 @@ pub(crate) fn restore_values(
     folders: &SessionFolders,
 ) -> Result<(), SessionError> {
     match &folders.keep {
-        Some(keep) if state(disk, &keep.join(JOURNAL))?.is_some() => {
-            link_values(disk, keep, &folders.dir)
-        }
+        Some(keep) if kept_state(disk, keep).is_some() => link_values(disk, keep, &folders.dir),
         _ => Ok(()),
     }
 }
@@ -214,6 +212,11 @@ pub(crate) fn is_folder_gone(error: &io::Error) -> bool {
 /// The state of a file, which may be gone with its folder.
 pub(crate) fn state(disk: &dyn Disk, path: &Path) -> Result<Option<FileState>, SessionError> {
     disk.state(path).map_err(SessionError::while_doing("look at", path))
+}
+
+/// The state of the second journal. A home folder that cannot be used has none.
+pub(crate) fn kept_state(disk: &dyn Disk, keep: &Path) -> Option<FileState> {
+    disk.state(&keep.join(JOURNAL)).ok().flatten()
 }
 
 /// The second links of a session that is held.
@@ -337,9 +340,8 @@ pub enum KeepStatus {
 /// Looks at the second links of a session.
 pub fn keep_status(disk: &dyn Disk, keep: &Path) -> KeepStatus {
     let path = keep.join(JOURNAL);
-    match disk.state(&path) {
-        Ok(Some(kept)) if kept.size > 0 => {}
-        _ => return KeepStatus::Absent,
+    if kept_state(disk, keep).is_none_or(|kept| kept.size == 0) {
+        return KeepStatus::Absent;
     }
     let is_held = disk.is_content_locked(&path).unwrap_or(true);
     if is_held { KeepStatus::Held } else { KeepStatus::Left }

@@ -148,10 +148,7 @@ pub(crate) fn require_our_links(
 ) -> Result<(), SessionError> {
     let path = folders.dir.join(JOURNAL);
     let Some(own) = keep::state(disk, &path)? else { return Ok(()) };
-    let kept = match &folders.keep {
-        Some(keep) => keep::state(disk, &keep.join(JOURNAL))?,
-        None => None,
-    };
+    let kept = folders.keep.as_ref().and_then(|keep| keep::kept_state(disk, keep));
     let expected = if kept.is_some_and(|kept| kept.is_same_file(&own)) { 2 } else { 1 };
     if own.links > expected {
         return Err(SessionError::Strange { path, problem: Refusal::HardLinks });

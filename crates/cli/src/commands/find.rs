@@ -140,15 +140,16 @@ impl Finder<'_> {
         // A session that came with a project can claim any time: `last` is one of the user's own.
         listing.entries.sort_by_key(|entry| !listed.contains(entry.session.as_str()));
         if text.trim().eq_ignore_ascii_case("last") {
+            let here = Place::of(&self.here);
+            let all = self.args.all;
+            let entries = std::mem::take(&mut listing.entries).into_iter();
             // One that was killed before its first event has nothing in its folder.
-            listing
-                .entries
-                .retain(|entry| is_startable(entry) || entry.dir.join("session.json").exists());
-            if !self.args.all {
-                let here = Place::of(&self.here);
-                let entries = std::mem::take(&mut listing.entries).into_iter();
-                listing.entries = entries.filter(|entry| here.has(entry)).take(1).collect();
-            }
+            let has_begun =
+                |entry: &IndexEntry| is_startable(entry) || entry.dir.join("session.json").exists();
+            let is_it = |entry: &IndexEntry| {
+                has_begun(entry) && (all || here.has(entry)) || here.twin_of(entry).is_some()
+            };
+            listing.entries = entries.filter(is_it).take(1).collect();
             if listing.entries.is_empty() && problem.is_none() {
                 return Err(self.nothing_here());
             }
@@ -288,12 +289,11 @@ impl Place {
         Self { repository: Repository::of(&here, home::user().as_deref()), here }
     }
 
-    /// Whether a session belongs to this repository, or lies in this copy of its own.
+    /// Whether a session belongs to this repository.
     fn has(&self, entry: &IndexEntry) -> bool {
         let workspace = entry.workspace.clone().or_else(|| old_workspace(&entry.dir));
         let own = workspace.map(|folder| Repository::of(&folder, home::user().as_deref()));
         own.is_some_and(|own| own.identity == self.repository.identity)
-            || self.twin_of(entry).is_some()
     }
 
     /// The folder of a session in this repository that the list has in another one, and the folder it
@@ -307,7 +307,8 @@ impl Place {
         let below = |path: &Path, base: &Path| path.strip_prefix(base).ok().map(Path::to_owned);
         let from_root = below(&dir, &root).map(|inside| {
             let workspace = below(&real_workspace, &root).unwrap_or_default();
-            (root_here.join(inside), root_here.join(workspace))
+            // Without the slash that an empty path would add.
+            (root_here.join(inside), root_here.join(workspace).components().collect())
         });
         let from_here = below(&dir, &real_workspace).or_else(|| below(&entry.dir, &workspace));
         let from_here = from_here.map(|inside| (self.here.join(inside), self.here.clone()));

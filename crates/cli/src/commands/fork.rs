@@ -32,7 +32,7 @@ pub(crate) fn fork(args: &ForkArgs) -> Result<ExitCode, Failure> {
     // What is made of it is one of the user's own sessions, about which nobody asks.
     refuse_strangers(&dir, &settings::for_resume(&flags)?, "fork", &[])?;
     let set = args.set.iter().map(|(key, value)| (key.as_str().into(), value.clone())).collect();
-    let fork = make(&tools(), ForkRequest { dir, step, set, workspace })?;
+    let fork = make(&tools(), ForkRequest { dir, step, set, workspace, whole: false })?;
     if args.output.json {
         for fact in &fork.facts {
             paint::line(&serde_json::to_string(fact).unwrap_or_default());
@@ -71,7 +71,7 @@ pub(super) fn own(
     }
     refuse_strangers(&found.dir, given, verb, words)?;
     let FoundSession { dir, workspace, .. } = found;
-    let request = ForkRequest { dir, step: None, set: [].into(), workspace };
+    let request = ForkRequest { dir, step: None, set: [].into(), workspace, whole: true };
     let fork = make(&tools(), request)?;
     paint::aside(&format!(
         "Made session {} from {} for this copy of the project",

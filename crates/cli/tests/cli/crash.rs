@@ -107,7 +107,13 @@ fn killed_around_every_append() {
 fn killed_when_something_is_done_but_not_recorded() {
     let scene = Scene::house();
     let model = undisturbed(&scene);
-    let points = ["effect.done", "replace.before_rename", "replace.after_rename"];
+    let points = [
+        "effect.done",
+        "replace.before_rename",
+        "replace.after_rename",
+        "link.before",
+        "link.after",
+    ];
     killed_at_each(&scene, &model, all_places(&scene, &points));
 }
 

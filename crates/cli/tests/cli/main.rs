@@ -54,6 +54,8 @@ mod real_agents;
 mod registry;
 mod restrictions;
 mod scene;
+mod session_attacked;
+mod session_place;
 mod sessions;
 mod settings;
 mod shared_folder;

@@ -82,7 +82,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_started() {
         (&["run", "ralph", "Build it", "--feature-list", "x"], 2, &["--feature-list"]),
         (&["resume", "last"], 1, &["there is no session `last`"]),
         (&["resume", "00000000"], 1, &["there is no session `00000000`"]),
-        (&["answer", "last", "yes"], 1, &["there is no session `last`"]),
+        (&["answer", "last", "yes"], 1, &["last: no session was started in"]),
         (&["sessions", "show", "7"], 1, &["there is no session `7`"]),
         (&["frobnicate"], 2, &["frobnicate"]),
     ];

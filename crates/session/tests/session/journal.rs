@@ -31,7 +31,7 @@ impl Bench {
         Self { folder, disk, bytes }
     }
 
-    fn dir(&self) -> std::path::PathBuf {
+    fn dir(&self) -> PathBuf {
         self.folder.path().join("sessions/one")
     }
 

@@ -24,8 +24,11 @@ fn forked(stand: &Stand, dir: &Path, step: Option<&str>) -> Fork {
         at: stand.clock.now(),
     };
     let step = step.map(str::to_owned);
-    fork(&tools, ForkRequest { dir: dir.to_owned(), step, set: Patch::new(), workspace: None })
-        .unwrap()
+    fork(
+        &tools,
+        ForkRequest { dir: dir.to_owned(), step, set: Patch::new(), workspace: None, whole: false },
+    )
+    .unwrap()
 }
 
 fn events(stand: &Stand, dir: &Path) -> Vec<Event> {
