@@ -80,7 +80,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_started() {
         (&["run", "ralph", "Build it", "--max-cost", "nan"], 2, &["`nan` is no amount of money"]),
         (&["run", "ralph", "Build it", "--max-cost=-1"], 2, &["`-1` is no amount of money"]),
         (&["run", "ralph", "Build it", "--feature-list", "x"], 2, &["--feature-list"]),
-        (&["resume", "last"], 1, &["there is no session `last`"]),
+        (&["resume", "last"], 1, &["last: no session was started in"]),
         (&["resume", "00000000"], 1, &["there is no session `00000000`"]),
         (&["answer", "last", "yes"], 1, &["last: no session was started in"]),
         (&["sessions", "show", "7"], 1, &["there is no session `7`"]),
