@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use atomic_event::{Created, Event, Moment};
 use atomic_registry::project::Repository;
-use atomic_session::{Index, IndexEntry, Restored, SessionFolders};
+use atomic_session::{Index, IndexEntry, Recovery, SessionFolders};
 
 use crate::book::Book;
 use crate::project::{Projection, progress_entry};
@@ -23,12 +23,12 @@ pub(crate) fn folders(index: Option<&Index>, dir: PathBuf) -> SessionFolders {
 }
 
 /// What is said about a session's folder that was found deleted or changed.
-pub fn told(restored: &Restored) -> String {
+pub fn told(restored: &Recovery) -> String {
     match restored {
-        Restored::Deleted => {
+        Recovery::Deleted => {
             "the session's folder was deleted; Atomic has written it again".to_owned()
         }
-        Restored::Replaced { kept } => format!(
+        Recovery::Replaced { kept } => format!(
             "the session's journal was replaced by another file; Atomic goes on with the one it \
              wrote, and the other is in {}",
             kept.display()
@@ -79,7 +79,7 @@ impl Run {
             return Ok(());
         }
         let at = self.stage.clock.now();
-        let text = told(&Restored::Deleted);
+        let text = told(&Recovery::Deleted);
         for envelope in self.session.append(vec![Event::Noted { text: text.clone() }], at)? {
             self.show_fact(envelope);
         }

@@ -8,7 +8,7 @@ use atomic_backend::guard;
 use atomic_event::{Created, Envelope, Event, Resumed, SessionId, StepId, Upgraded};
 use atomic_graph::certificate::certify;
 use atomic_graph::{Effect, Machine, Program};
-use atomic_session::{Disk, Index, Session, SessionStatus};
+use atomic_session::{Disk, Index, Recovery, Session, SessionStatus, Torn};
 use atomic_workflow::Workflow;
 use serde_json::Value;
 
@@ -118,20 +118,15 @@ impl Run {
                 return Err(RunError::Refused(format!("session {} {why}", run.created.session)));
             }
         };
-        if let Some(torn) = opened.repaired {
-            run.complain(&format!("{} bytes of an unfinished line were cut off", torn.bytes));
-        }
         let resumed = Event::SessionResumed(Resumed {
             version: run.stage.version.clone(),
             settings: serde_json::to_value(&run.settings).unwrap_or_default(),
             revived,
             upgraded,
         });
-        run.tell_unkept();
         let mut events = run.edits_while_paused()?;
         events.extend(run.changed_settings(&before));
-        let told = opened.restored.as_ref().map(crate::keep::told);
-        events.extend(told.map(|text| Event::Noted { text }));
+        events.extend(run.told_of(opened.repaired, opened.restored));
         events.extend(options.instruction.map(|text| Event::Instructed { text }));
         events.push(resumed);
         events.extend(run.notes_about_place(Some(&before)));
@@ -229,6 +224,18 @@ impl Run {
                 "the program ended in the middle of it"
             }
         }
+    }
+}
+
+impl Run {
+    /// Logs what was found when the session was opened, and returns what everybody must know.
+    fn told_of(&mut self, torn: Option<Torn>, restored: Option<Recovery>) -> Option<Event> {
+        if let Some(torn) = torn {
+            self.complain(&format!("{} bytes of an unfinished line were cut off", torn.bytes));
+        }
+        self.tell_unkept();
+        let text = crate::keep::told(&restored?);
+        Some(Event::Noted { text })
     }
 }
 

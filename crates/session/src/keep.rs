@@ -69,7 +69,7 @@ impl JournalLocks {
 
 /// What was done to a session's folder when it was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Restored {
+pub enum Recovery {
     /// The folder or the journal was gone, and was written again.
     Deleted,
     /// The journal was another file. That one is kept here, and the journal is again what Atomic
@@ -86,7 +86,7 @@ pub(crate) fn restore(
     disk: &dyn Disk,
     folders: &SessionFolders,
     locks: &mut JournalLocks,
-) -> Result<Option<Restored>, SessionError> {
+) -> Result<Option<Recovery>, SessionError> {
     let SessionFolders { dir, keep: Some(keep) } = folders else { return Ok(None) };
     let Some(kept) = kept_state(disk, keep).filter(|kept| kept.size > 0) else {
         return Ok(None);
@@ -97,9 +97,9 @@ pub(crate) fn restore(
     }
     locks.take(disk, keep, dir)?;
     let restored = match own {
-        None => Restored::Deleted,
+        None => Recovery::Deleted,
         Some(own) if is_continued(disk, folders, (own, kept))? => return Ok(None),
-        Some(_) => Restored::Replaced { kept: put_aside(disk, dir)? },
+        Some(_) => Recovery::Replaced { kept: put_aside(disk, dir)? },
     };
     write_again(disk, dir, keep)?;
     Ok(Some(restored))

@@ -44,7 +44,7 @@ pub use files::{PullRequest, SessionStatus, SessionSummary, TaskCount};
 pub use fork::Fork;
 pub use inbox::{InboxAnswer, Left, leave_answer};
 pub use index::{FindError, Index, IndexEntry, Listing};
-pub use keep::{KeepStatus, Restored, SessionFolders, keep_status};
+pub use keep::{KeepStatus, Recovery, SessionFolders, keep_status};
 pub use reader::Facts;
 pub use session::{Opened, Session, Torn};
 pub use tasks::{Kept, TaskRow, read_tasks};

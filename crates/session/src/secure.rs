@@ -7,7 +7,7 @@ use std::time::Duration;
 use atomic_files::{FileState, Refusal};
 
 use crate::journal::Found;
-use crate::keep::{self, JournalLocks, KeepStatus, Restored, SessionFolders, keep_status};
+use crate::keep::{self, JournalLocks, KeepStatus, Recovery, SessionFolders, keep_status};
 use crate::progress::Progress;
 use crate::reader::JOURNAL;
 use crate::session::{LOCK, take_lock_in};
@@ -34,7 +34,7 @@ impl Session {
     pub fn restore(
         disk: &dyn Disk,
         folders: &SessionFolders,
-    ) -> Result<Option<Restored>, SessionError> {
+    ) -> Result<Option<Recovery>, SessionError> {
         let is_there = keep::state(disk, &folders.dir.join(JOURNAL))?.is_some();
         let kept = folders.keep.as_deref().map_or(KeepStatus::Absent, |k| keep_status(disk, k));
         match kept {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::disk::{TEMPORARY, UNNAMED};
 use crate::files::{LOGS, SUMMARY};
 use crate::journal::{Journal, Position, Tail};
-use crate::keep::{self, JournalLocks, Restored, SessionFolders};
+use crate::keep::{self, JournalLocks, Recovery, SessionFolders};
 use crate::progress::{PROGRESS, Progress};
 use crate::reader::{Facts, JOURNAL, Lines, Next, look};
 use crate::secure::{HeldLock, require_our_links, take_lock};
@@ -66,7 +66,7 @@ pub struct Opened {
     /// What a crash had left of a last line, if it did.
     pub repaired: Option<Torn>,
     /// What had to be done to the session's folder, which somebody had deleted or changed.
-    pub restored: Option<Restored>,
+    pub restored: Option<Recovery>,
 }
 
 /// A last line that had not been written to its end. Nothing had acted on it.

@@ -43,7 +43,6 @@ pub(crate) fn fork(args: &ForkArgs) -> Result<ExitCode, Failure> {
         }
     }
     if !args.run {
-        super::tell_folder(&fork.workspace);
         return Ok(ExitCode::SUCCESS);
     }
     let workspace = Some(fork.workspace);

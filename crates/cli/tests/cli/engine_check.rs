@@ -241,7 +241,7 @@ fn a_workflow_uses_another_by_name_and_goes_on_wherever_it_is_resumed() {
     project.write("flow.json", "{}");
     fs::remove_file(project.env.work().join(".atomic/workflows/child.json")).unwrap();
     project.write("ready", "");
-    let mut elsewhere = project.env.atomic(["resume", "last"]);
+    let mut elsewhere = project.env.atomic(["resume", "last", "--all"]);
     elsewhere.current_dir(project.env.outside("home"));
     let resumed = ran(elsewhere);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use crate::env::{Ran, TestEnv, ran};
 use crate::scene::{Scene, done, gave_up, run, worker};
+use crate::terminal::typing;
 
 /// The first attempt fails; with an instruction the worker says where it is.
 fn failing() -> String {
@@ -159,5 +160,22 @@ fn a_moved_project_is_worked_in_where_it_is() {
     assert!(shown.stdout.contains(&folder), "{shown:?}");
     let forked = in_folder(&env, &env.outside("home"), &["fork", &id]);
     assert_eq!(forked.code, Some(0), "{forked:?}");
-    assert!(forked.stderr.contains(&format!("Works in: {}", moved.display())), "{forked:?}");
+    assert!(forked.stdout.contains(&format!("The files in {} are", moved.display())), "{forked:?}");
+}
+
+#[test]
+fn on_a_terminal_it_is_asked_which_folder_is_meant() {
+    let (env, id) = failed();
+    let copy = copy(&env);
+    let answered = |answer: &str| {
+        let mut command = env.atomic(["resume", &id, "think"]);
+        command.current_dir(&copy);
+        let asked = typing(&command, &[("1 or 2: ", answer, &|| ())]);
+        assert_eq!(asked.code, Some(0), "{asked:?}");
+        assert!(asked.stdout.contains("This project is a copy"), "{asked:?}");
+    };
+    answered("2\n");
+    answered("1\n");
+    let folders = [copy.display().to_string(), env.work().display().to_string()];
+    assert_eq!(env.ledger(), folders);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use atomic_event::Envelope;
 use atomic_session::{
-    Disk, KeepStatus, MemoryDisk, Opened, RealDisk, Restored, Session, SessionError,
+    Disk, KeepStatus, MemoryDisk, Opened, RealDisk, Recovery, Session, SessionError,
     SessionFolders, keep_status,
 };
 
@@ -90,7 +90,7 @@ fn a_session_whose_process_was_killed_is_restored() {
         double.kill();
         assert_eq!(keep_status(disk.as_ref(), Path::new(KEEP)), KeepStatus::Left);
         let (session, opened) = open(disk).unwrap();
-        assert_eq!(opened.restored, Some(Restored::Deleted));
+        assert_eq!(opened.restored, Some(Recovery::Deleted));
         assert_eq!(texts_of(&opened.facts), [long()]);
         drop(session);
     });
@@ -165,7 +165,7 @@ fn a_journal_that_is_changed_under_a_session_stops_it() {
         match what {
             "edited by an editor" => {
                 let (session, opened) = again.unwrap();
-                let Some(Restored::Replaced { kept }) = opened.restored else { panic!("{what}") };
+                let Some(Recovery::Replaced { kept }) = opened.restored else { panic!("{what}") };
                 assert_eq!(std::fs::read(kept).unwrap(), found);
                 assert_eq!(std::fs::read(&path).unwrap(), written);
                 drop(session);

@@ -50,6 +50,7 @@ const ROWS: &[Row] = &[
     row("resume", &["resume", "last"]),
     row("fork", &["fork", "last", "--run"]),
     row("answer", &["answer", "last", "A", "--resume"]),
+    row("sessions rm", &["sessions", "rm", "last"]),
     row("migrate", &["migrate", "../features.json"]),
     row("migrate", &["migrate", "../features.json", "--ralph"]),
     row(EDITOR, &["Hello", "/ralph Build it", "/deploy Go", "/commit", "/model list"]),
