@@ -249,7 +249,7 @@ impl Disk for MemoryDisk {
     }
 
     fn state(&self, path: &Path) -> io::Result<Option<FileState>> {
-        let state = MemoryDisk::state(self);
+        let state = Self::state(self);
         state.powered()?;
         match state.file(path) {
             Ok(file) => Ok(Some(state.file_state(file, path))),
@@ -304,7 +304,7 @@ impl Disk for MemoryDisk {
     }
 
     fn lock_content(&self, path: &Path) -> Result<Box<dyn Lock>, LockError> {
-        let mut state = MemoryDisk::state(self);
+        let mut state = Self::state(self);
         state.powered()?;
         let (file, era) = (state.file(path)?, state.era);
         if state.locked.contains_key(&file) {
@@ -315,7 +315,7 @@ impl Disk for MemoryDisk {
     }
 
     fn is_content_locked(&self, path: &Path) -> io::Result<bool> {
-        let state = MemoryDisk::state(self);
+        let state = Self::state(self);
         state.powered()?;
         Ok(state.file(path).is_ok_and(|file| state.locked.contains_key(&file)))
     }

@@ -49,7 +49,7 @@ impl AppendFile for MemoryFile {
     }
 
     fn state(&self) -> io::Result<FileState> {
-        let state = MemoryFile::state(self)?;
+        let state = Self::state(self)?;
         Ok(state.file_state(self.file, &self.path))
     }
 }
