@@ -63,11 +63,10 @@ const PACKAGE_KEYS: [&str; 7] = ["jest", "mocha", "vitest", "ava", "nyc", "c8", 
 /// Which part of a file defines checks, if any does.
 pub(super) fn defines_checks(place: &Path) -> Option<Part> {
     let name = place.file_name()?.to_str()?;
-    let is_in = |folder: &&str| place.starts_with(folder);
     if WHOLE.contains(&name)
         || RUNNERS.iter().any(|start| name.starts_with(start))
         || CI.contains(&name)
-        || CI_FOLDERS.iter().any(|folder| is_in(folder))
+        || CI_FOLDERS.iter().any(|folder| place.starts_with(folder))
         || (place.parent().is_some_and(|folder| folder.ends_with(".cargo"))
             && matches!(name, "config.toml" | "config"))
     {
