@@ -39,8 +39,9 @@ struct Candidate {
     aliases: Vec<String>,
 }
 
-/// Files that explain a folder to people and are no entities unless they say so.
-const EXPLANATIONS: [&str; 5] = ["readme", "claude", "agents", "changelog", "license"];
+/// Names, as they are written, of files that explain a folder: entities only with a head. In other
+/// case they are names like any other: `/readme`, `/agents`.
+const EXPLANATIONS: [&str; 3] = ["README", "CLAUDE", "AGENTS"];
 
 /// From how many files on it pays to read with several threads.
 const FEW: usize = 48;
@@ -331,7 +332,7 @@ fn read_one(
         findings.push(Finding::skipped(path, "it is empty", "write something, or remove it"));
         return None;
     }
-    let explains = EXPLANATIONS.iter().any(|word| candidate.name.eq_ignore_ascii_case(word));
+    let explains = EXPLANATIONS.iter().any(|word| path.file_stem() == Some(word.as_ref()));
     if document.head.is_empty() && explains {
         findings.push(Finding::aside(path, "it has no head, so it explains the folder"));
         return None;
