@@ -13,10 +13,14 @@ pub enum PromptError {
     #[error("Please provide a prompt for the {0} workflow.")]
     Empty(WorkflowName),
     /// It looks like a path, and there is nothing there.
-    #[error("there is no file {path}{}", suggestion(.similar.as_deref()))]
+    #[error("there is no file {path}{}", suggestion(.text, .workflow, .similar.as_deref()))]
     NoSuchFile {
         /// The path.
         path: PathBuf,
+        /// What was typed.
+        text: String,
+        /// The workflow.
+        workflow: WorkflowName,
         /// A file with a similar name beside it.
         similar: Option<PathBuf>,
     },
@@ -30,10 +34,14 @@ pub enum PromptError {
     },
 }
 
-fn suggestion(similar: Option<&Path>) -> String {
-    similar.map_or_else(
-        || "; quote a prompt that only looks like a path".to_owned(),
-        |path| format!("; did you mean {}?", path.display()),
+/// What to do. Quotes do not help: a shell removes them, and `/ralph "spec.md"` is a path, too. A text
+/// of several words is never refused.
+fn suggestion(text: &str, workflow: &WorkflowName, similar: Option<&Path>) -> String {
+    let meant = similar.map(|path| format!("; did you mean {}?", path.display()));
+    let prompt = format!("Do this: {text}").replace('\'', r"'\''");
+    format!(
+        "{}\n  hint: for a prompt that only looks like a path, add a word: atomic run {workflow} '{prompt}'",
+        meant.unwrap_or_default()
     )
 }
 
@@ -61,7 +69,8 @@ pub fn read_prompt(
     let looks_like_a_path = text.contains('/') || text.ends_with(".md") || text.ends_with(".txt");
     if one_word && looks_like_a_path {
         let similar = similar_file(&path);
-        return Err(PromptError::NoSuchFile { path, similar });
+        let (text, workflow) = (text.to_owned(), workflow.clone());
+        return Err(PromptError::NoSuchFile { path, text, workflow, similar });
     }
     Ok(text.to_owned())
 }
@@ -127,8 +136,17 @@ mod tests {
             ("\"Build a game\"", "Build a game"),
             ("'one'", "one"),
             ("spec.md", "Build it\n"),
-            ("spce.md", "there is no file DIR/spce.md; did you mean DIR/spec.md?"),
-            ("a/b", "there is no file DIR/a/b; quote a prompt that only looks like a path"),
+            (
+                "spce.md",
+                "there is no file DIR/spce.md; did you mean DIR/spec.md?\n  hint: for a prompt that \
+                 only looks like a path, add a word: atomic run ralph 'Do this: spce.md'",
+            ),
+            (
+                "a/b",
+                "there is no file DIR/a/b\n  hint: for a prompt that only looks like a path, add a \
+                 word: atomic run ralph 'Do this: a/b'",
+            ),
+            ("Do this: a/b", "Do this: a/b"),
             ("fix a/b please", "fix a/b please"),
             ("  ", "Please provide a prompt for the ralph workflow."),
             ("empty.md", "Please provide a prompt for the ralph workflow."),
