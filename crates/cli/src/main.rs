@@ -14,6 +14,7 @@ mod load;
 mod login;
 mod paint;
 mod programs;
+mod removed;
 mod roles;
 mod settings;
 mod shelf;
@@ -27,9 +28,11 @@ mod uses;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use args::{Cli, Command, SessionsCommand};
 use failure::Failure;
+use removed::RemovedFlag;
 
 fn main() -> ExitCode {
     // Our own binary also plays the guard between us and every process we start.
@@ -38,7 +41,10 @@ fn main() -> ExitCode {
     }
     // Where the system cannot do it, the guards still end what they guard unless they are killed.
     let _ = atomic_backend::guard::adopt_orphans();
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return unparsed(&error),
+    };
     let Some(command) = cli.command else { return end(commands::turn::turn(&cli.turn)) };
     let outcome = match command {
         Command::Demo(args) => commands::demo::demo(&args),
@@ -85,6 +91,17 @@ fn end_orphans() {
     if let Err(error) = atomic_backend::guard::end_orphans() {
         paint::warn(&format!("{error}\n  hint: end it as the user it runs as, with `kill`"));
     }
+}
+
+/// Says what is wrong with the arguments; a removed one has its own answer.
+fn unparsed(error: &clap::Error) -> ExitCode {
+    if let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg)
+        && error.kind() == ErrorKind::UnknownArgument
+        && let Some(RemovedFlag { flag, instead }) = removed::flag(given)
+    {
+        return Failure::Usage(format!("{flag} is gone\n  hint: {instead}")).report();
+    }
+    error.exit()
 }
 
 /// The exit code, also for output that could not be written.

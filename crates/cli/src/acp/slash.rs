@@ -9,6 +9,7 @@ use atomic_workflow::{EntryKind, Workflow};
 
 use super::commands;
 use crate::catalog::Catalog;
+use crate::removed::{self, RemovedFlag, bare_words};
 
 /// What is meant.
 pub(super) enum Meant {
@@ -25,14 +26,6 @@ pub(super) enum Meant {
     /// Nothing; this is why.
     Nothing(String),
 }
-
-/// Arguments that `/ralph` had once, and what to use instead.
-const GONE: [(&str, &str); 4] = [
-    ("--yolo", "every agent runs with its permissions bypassed already"),
-    ("--feature-list", "for an old list: atomic migrate <feature-list.json> --ralph"),
-    ("--max-iterations", "set it with: atomic config set max_iterations <number>"),
-    ("--completion-promise", "Ralph ends when no task is left, and needs no word for it"),
-];
 
 /// What is meant by a prompt that begins with a slash.
 pub(super) fn meant(catalog: &Catalog, prompt: &Prompt, slash: Slash<'_>) -> Meant {
@@ -69,17 +62,49 @@ pub(super) fn meant(catalog: &Catalog, prompt: &Prompt, slash: Slash<'_>) -> Mea
 }
 
 fn workflow(name: String, text: &str, rest: &str) -> Meant {
-    if let Some(behind) = rest.strip_prefix("--resume") {
+    let (first, behind) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    if first == "--resume" {
         return resumed(behind).unwrap_or_else(|| {
             Meant::Nothing(format!("Say which session: /{name} --resume <uuid>"))
         });
     }
-    let first = rest.split_whitespace().next().unwrap_or_default();
-    let gone = GONE.iter().find(|(flag, _)| first.split('=').next() == Some(*flag));
-    if let Some((flag, instead)) = gone {
-        return Meant::Nothing(format!("{flag} is gone: {instead}."));
+    match wrong_argument(&name, rest) {
+        Some(why) => Meant::Nothing(why),
+        None => Meant::Workflow { name, rest: text.to_owned() },
     }
-    Meant::Workflow { name, rest: text.to_owned() }
+}
+
+/// Why the arguments of a workflow are not a prompt. Those of `/ralph` are known, and it had others
+/// once; other workflows read theirs as they like.
+fn wrong_argument(name: &str, rest: &str) -> Option<String> {
+    let words = bare_words(rest);
+    let is_ralphs = name == "ralph";
+    let looked_at = if is_ralphs { words.len() } else { 1 };
+    let gone = words.iter().take(looked_at).find_map(|word| removed::flag(word));
+    let quoted = format!("To mention it in a prompt, quote the prompt: /{name} \"<prompt>\"");
+    if let Some(RemovedFlag { flag, instead }) = gone {
+        return Some(format!("{flag} is gone: {instead}. {quoted}"));
+    }
+    if !is_ralphs {
+        return None;
+    }
+    let resumes = words.windows(2).any(|pair| pair[0] == "--resume" && is_session(pair[1]));
+    if resumes {
+        return Some(format!(
+            "--resume comes first: /{name} --resume <uuid> [\"<more>\"]. {quoted}"
+        ));
+    }
+    let first = words.first().filter(|word| word.starts_with("--") && rest.starts_with(**word))?;
+    let flag = first.split('=').next().unwrap_or(first);
+    Some(format!(
+        "/{name} has no argument {flag}. Flags belong to: atomic run {name} \"<prompt>\". {quoted}"
+    ))
+}
+
+/// Whether a word names a session: `last`, or the beginning of an id.
+fn is_session(word: &str) -> bool {
+    let is_id = |c: char| c.is_ascii_hexdigit() || c == '-';
+    word == "last" || word.len() >= 6 && word.chars().all(is_id)
 }
 
 /// `<session> ["<more>"]`.
@@ -156,5 +181,15 @@ mod tests {
         assert_eq!(ralph("\"Build it\""), "ralph: \"Build it\"");
         assert!(ralph("--yolo x").starts_with("--yolo is gone: "), "{}", ralph("--yolo x"));
         assert!(ralph("--max-iterations=3 x").contains("atomic config set"));
+        assert!(ralph("Build it --yolo").starts_with("--yolo is gone: "));
+        assert!(ralph("Build it --max-iterations 3").starts_with("--max-iterations is gone: "));
+        assert!(ralph("--max-cost 3 Build it").starts_with("/ralph has no argument --max-cost."));
+        assert!(ralph("go on --resume 0a1b2c3d").starts_with("--resume comes first: "));
+        for text in ["\"Drop --yolo from the docs\"", "Drop `--yolo`", "add --resume", "a -- b"] {
+            assert_eq!(ralph(text), format!("ralph: {text}"));
+        }
+        let other = |rest: &str| told(Some(workflow("review".to_owned(), rest, rest)));
+        assert_eq!(other("look for --yolo"), "review: look for --yolo");
+        assert_eq!(other("--strict src"), "review: --strict src");
     }
 }

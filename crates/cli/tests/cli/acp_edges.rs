@@ -265,3 +265,26 @@ fn a_replacement_that_cannot_do_the_roles_work_is_refused_in_an_editor() {
     assert!(told.contains("its tools do not include edit and bash"), "{told}");
     assert!(!env.work().join(".ralph/sessions").exists(), "nothing is begun");
 }
+
+#[test]
+fn removed_flags_are_told_wherever_they_stand_behind_ralph() {
+    let env = TestEnv::new();
+    let script = Scene::of(&[("#1", &[])]).rest().toml();
+    let mut raw = Raw::start(&env, &script);
+    raw.initialize();
+    let session = raw.open(&env);
+    let table = [
+        ("/ralph Build it --yolo", "--yolo is gone: "),
+        ("/ralph Build it --max-iterations 5", "--max-iterations is gone: "),
+        ("/loop Build it --completion-promise=DONE now", "--completion-promise is gone: "),
+        ("/ralph --max-cost 3 Build it", "/ralph has no argument --max-cost. "),
+    ];
+    for (id, (text, says)) in (3u32..).zip(table) {
+        let (_, said) = answered(&mut raw, id, &session, text);
+        assert!(said.contains(says), "{text}: {said}");
+    }
+    assert!(!env.work().join(".ralph").exists(), "nothing was started");
+    let (_, said) = answered(&mut raw, 9, &session, "/ralph \"Remove --yolo from the docs\"");
+    assert!(!said.contains("is gone"), "{said}");
+    assert_eq!(env.summary()["prompt"], "Remove --yolo from the docs");
+}
