@@ -108,12 +108,35 @@ function plain(given: Thing): Thing {
   return Object.fromEntries(Object.entries(given).filter(([key, value]) => value !== undefined && !(key === "$at" && value === null)));
 }
 
+/** A key that is written down and has no value is a name that does not exist; without the key it would mean something else. */
+function refuseUndefined(given: Thing, key: string, whose: string) {
+  if (key in given && given[key] === undefined) throw misuse(`"${key}" of ${whose} is undefined; name something that exists, or leave the key out`);
+}
+
+/** A function whose value counts as in JavaScript, where NaN is false and Infinity is true. */
+function truth(given: unknown): unknown {
+  if (typeof given !== "function") return given;
+  const author = given as Fn;
+  return around((author as any).__of ?? author, (...args: unknown[]) => {
+    const said = author(...args);
+    return isPromise(said) ? said : Boolean(said);
+  });
+}
+
+/** An edge or a route: it is taken when its condition holds. */
+function choice(given: Thing, whose: string): Thing {
+  refuseUndefined(given, "condition", whose);
+  const doc = plain(given);
+  if (doc.condition !== undefined) doc.condition = truth(doc.condition);
+  return doc;
+}
+
 function graph(given: Thing): Thing {
   const doc = plain(given);
   if (Array.isArray(doc.nodes)) {
     doc.nodes = row(withBranches(doc.nodes, doc.edges));
   }
-  if (Array.isArray(doc.edges)) doc.edges = doc.edges.map((edge: unknown) => (isObject(edge) ? plain(edge) : edge));
+  if (Array.isArray(doc.edges)) doc.edges = doc.edges.map((edge: unknown) => (isObject(edge) ? choice(edge, `the edge from "${edge.from}" to "${edge.to}"`) : edge));
   if (isObject(doc.stateAnnotations)) doc.stateAnnotations = annotations(doc.stateAnnotations);
   return doc;
 }
@@ -155,6 +178,7 @@ function withBranches(nodes: unknown[], edges: unknown): unknown[] {
 function annotations(given: Thing): Thing {
   const entry = ([key, one]: [string, unknown]) => {
     if (!isObject(one)) return [key, one];
+    refuseUndefined(one, "reducer", `"stateAnnotations.${key}"`);
     const doc = plain(one);
     const value = getDefaultValue(one);
     if (value === undefined) delete doc.default;
@@ -183,6 +207,7 @@ function node(given: unknown, id?: string): unknown {
   if (given instanceof GraphBuilder) throw misuse("a graph that is not compiled stands where a node should be; call .compile() and put it into subgraphNode");
   if (!isObject(given)) return given;
   if (COMPILED in given) throw misuse("a compiled graph stands where a node should be; put it into subgraphNode({ id: \"…\", graph })");
+  refuseUndefined(given, "until", `the node "${given.id}"`);
   const doc = plain(given);
   if (id !== undefined) doc.id = id;
   // A name for people, and a conversation that this program finds by itself.
@@ -295,7 +320,7 @@ const KINDS: Record<string, (doc: Thing) => void> = {
     if (typeof doc.execute === "function") doc.execute = custom(doc.id, doc.execute);
   },
   decision(doc) {
-    if (Array.isArray(doc.routes)) doc.routes = doc.routes.map((route: unknown) => (isObject(route) ? plain(route) : route));
+    if (Array.isArray(doc.routes)) doc.routes = doc.routes.map((route: unknown) => (isObject(route) ? choice(route, `a route of "${doc.id}"`) : route));
   },
   parallel(doc) {
     const given = doc.branches;
@@ -327,7 +352,10 @@ const KINDS: Record<string, (doc: Thing) => void> = {
     merged(doc, names);
   },
   each: body,
-  loop: body,
+  loop(doc) {
+    if (doc.until !== undefined) doc.until = truth(doc.until);
+    body(doc);
+  },
   subgraph(doc) {
     for (const key of ["subgraph", "graph", "workflow"]) {
       const given = doc[key];
@@ -350,7 +378,7 @@ const KINDS: Record<string, (doc: Thing) => void> = {
     }
     const { until, taskSelector } = doc;
     const tasks = (state: Thing) => (Array.isArray(state?.tasks) ? state.tasks : []);
-    if (typeof until === "function") doc.until = around(until, (state: Thing) => until(state, tasks(state)));
+    if (typeof until === "function") doc.until = truth(around(until, (state: Thing) => until(state, tasks(state))));
     if (typeof taskSelector === "function") doc.taskSelector = around(taskSelector, (tasks: unknown, state: Thing) => taskSelector(tasks, state) ?? null);
   },
   criterialoop(doc) {

@@ -267,8 +267,37 @@ function mergeBy(field: string) {
   };
 }
 
+/** Names that other libraries have for the same. */
+const OTHER_NAMES: Record<string, string> = {
+  append: "concat", push: "concat", extend: "concat", assign: "merge", upsert: "mergeById", add: "sum", any: "or", all: "and", last: "replace", overwrite: "replace",
+};
+
+/** The number of letters to change, add or leave out to get from one name to another. */
+function edits(a: string, b: string): number {
+  let row = [...b, ""].map((_, place) => place);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) next[j] = Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + Number(a[i - 1] !== b[j - 1]));
+    row = next;
+  }
+  return row[b.length]!;
+}
+
+/** Reducers of which one that does not exist is an error: `undefined` in its place would mean `replace`. */
+function existing<O extends Record<string, unknown>>(reducers: O): Readonly<O> {
+  const names = Object.keys(reducers);
+  const get = (target: O, key: string | symbol) => {
+    if (typeof key === "symbol" || key in target || key === "then" || key === "toJSON") return (target as any)[key];
+    const wanted = key.toLowerCase();
+    const near = names.filter((name) => edits(wanted, name.toLowerCase()) <= Math.min(2, wanted.length / 3));
+    const meant = Object.hasOwn(OTHER_NAMES, wanted) ? OTHER_NAMES[wanted] : near[0];
+    throw misuse(`Reducers has no "${key}"; ${meant ? `did you mean Reducers.${meant}?` : `there are ${names.join(", ")}`}`);
+  };
+  return new Proxy(Object.freeze(reducers), { get }) as Readonly<O>;
+}
+
 /** How a change to a key and what was there become one. The engine does these itself. */
-export const Reducers = Object.freeze({
+export const Reducers = existing({
   replace: native("replace", (_: unknown, update: unknown) => update),
   concat: native("concat", (current: unknown, update: unknown) => [...list(current), ...list(update)]),
   merge: native("merge", (current: object, update: object) => ({ ...current, ...update })),
@@ -283,7 +312,11 @@ export const Reducers = Object.freeze({
 });
 
 /** What a key of the state begins with, and how changes to it are combined. */
-export function annotation(first?: unknown, reducer?: unknown): { default: unknown; reducer?: Fn } {
+export function annotation(...given: [first?: unknown, reducer?: unknown]): { default: unknown; reducer?: Fn } {
+  const [first, reducer] = given;
+  if (given.length > 1 && reducer === undefined) {
+    throw misuse("annotation: the reducer is undefined; name one that exists, such as Reducers.concat, or leave it out");
+  }
   if (reducer !== undefined && typeof reducer !== "function" && typeof reducer !== "string" && !isObject(reducer)) {
     throw misuse(`annotation: the reducer must be a function, such as Reducers.concat, but it is ${show(reducer)}`);
   }

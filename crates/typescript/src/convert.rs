@@ -160,15 +160,19 @@ pub(crate) struct Reader<'r, 'js> {
     pub(crate) functions: Option<&'r mut Vec<Function<'js>>>,
     /// `undefined` under a key of the whole value is `null`: that is how an update clears a field.
     pub(crate) clears: bool,
+    /// `undefined` in a list is `null`, and not an error.
+    pub(crate) gaps: bool,
     /// How many bytes may come yet.
     left: usize,
 }
+
+const GAP: &str = "`undefined` in a list cannot be kept; use null, or leave it out";
 
 type Converted = std::result::Result<Option<Json>, ConvertError>;
 
 impl<'r, 'js> Reader<'r, 'js> {
     pub(crate) fn new(functions: Option<&'r mut Vec<Function<'js>>>, clears: bool) -> Self {
-        Self { functions, clears, left: LARGEST }
+        Self { functions, clears, gaps: false, left: LARGEST }
     }
 
     fn takes(&mut self, bytes: usize) -> std::result::Result<(), ConvertError> {
@@ -203,15 +207,18 @@ impl<'r, 'js> Reader<'r, 'js> {
             return Ok(Some(number.into()));
         }
         if let Some(number) = value.as_float() {
-            return Ok(Some(read_number(number)));
+            return read_number(number);
         }
         if let Some(string) = value.as_string() {
             let text = text(string)?;
             self.takes(text.len())?;
             return Ok(Some(Json::String(text)));
         }
-        if value.is_undefined() || value.is_symbol() {
+        if value.is_undefined() {
             return Ok(None);
+        }
+        if value.is_symbol() {
+            return refuse("a Symbol cannot be kept; use a string");
         }
         if value.is_big_int() {
             return refuse("a BigInt cannot be kept; use a number or a string");
@@ -254,7 +261,10 @@ impl<'r, 'js> Reader<'r, 'js> {
         }
         let mut list = Vec::with_capacity(array.len().min(1024));
         for (index, one) in array.iter::<Value<'js>>().enumerate() {
-            let read = self.at_depth(&one?, depth + 1);
+            let read = match self.at_depth(&one?, depth + 1) {
+                Ok(None) if !self.gaps => refuse(GAP),
+                read => read,
+            };
             let read = read.map_err(|e| e.below(|| format!("[{index}]")))?;
             list.push(read.unwrap_or(Json::Null));
         }
@@ -266,6 +276,9 @@ impl<'r, 'js> Reader<'r, 'js> {
             return Ok(Some(read_error(object)));
         }
         if let Some(to_json) = object.get::<_, Value<'js>>(PredefinedAtom::ToJSON)?.as_function() {
+            if class_of(object)?.as_deref() == Some("Date") {
+                return refuse("a Date cannot be kept; use toISOString() or getTime()");
+            }
             let other: Value<'js> = to_json.call((This(object.clone()),))?;
             return self.at_depth(&other, depth + 1);
         }
@@ -280,7 +293,8 @@ impl<'r, 'js> Reader<'r, 'js> {
                 None => {}
             }
         }
-        if map.is_empty()
+        // Of a typed array the places are keys.
+        if (map.is_empty() || map.contains_key("0"))
             && let Some(class) = class_without_json(object)?
         {
             return refuse(format!("a {class} cannot be kept; use an object or a list"));
@@ -293,13 +307,17 @@ fn refuse(what: impl Into<String>) -> Converted {
     Err(ConvertError::NotJson(what.into(), Vec::new()))
 }
 
-fn read_number(number: f64) -> Json {
+fn read_number(number: f64) -> Converted {
     // Up to here every whole number has a value of its own.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() < EXACT {
-        return (number as i64).into();
+        return Ok(Some((number as i64).into()));
     }
-    Number::from_f64(number).map_or(Json::Null, Json::Number)
+    match Number::from_f64(number) {
+        Some(number) => Ok(Some(Json::Number(number))),
+        None if number.is_nan() => refuse("NaN cannot be kept; use a number or null"),
+        None => refuse("Infinity cannot be kept; use a number or null"),
+    }
 }
 
 /// What it says is not enumerable, so it would be `{}`.
@@ -327,10 +345,19 @@ fn class_without_json(object: &Object<'_>) -> Result<Option<String>> {
         "DataView",
         "SharedArrayBuffer",
     ];
+    let is_typed_array = |name: &str| {
+        name.strip_suffix("Array").is_some_and(|kind| kind.ends_with(|c: char| c.is_ascii_digit()))
+            || name == "Uint8ClampedArray"
+    };
+    let is_lost = |name: &String| CLASSES.contains(&name.as_str()) || is_typed_array(name);
+    Ok(class_of(object)?.filter(is_lost))
+}
+
+/// The name of an object's class.
+fn class_of(object: &Object<'_>) -> Result<Option<String>> {
     let Some(class) = object.get::<_, Value<'_>>("constructor")?.into_object() else {
         return Ok(None);
     };
     let name = class.get::<_, Value<'_>>("name")?;
-    let Some(name) = name.as_string().map(text).transpose()? else { return Ok(None) };
-    Ok(CLASSES.contains(&name.as_str()).then_some(name))
+    name.as_string().map(text).transpose()
 }

@@ -282,7 +282,7 @@ impl<'js> Engine<'js> {
         let (result, unhandled) = self.run(Scope::Script(id), |engine| {
             let value = engine.invoke(start.function, &start.args, None)?;
             let Some(promise) = value.as_promise() else {
-                return Ok(Some(Progress::Returned(engine.returned(&value)?)));
+                return Ok(Some(Progress::Returned(engine.result_of_script(&value)?)));
             };
             engine.watch(promise, id)?;
             engine.scripts.insert(id, (promise.clone(), start.function));
@@ -356,7 +356,7 @@ impl<'js> Engine<'js> {
         };
         let (result, _) = self.run(Scope::Script(id), |engine| {
             let value = engine.settled(&promise, "")?;
-            engine.returned(&value)
+            engine.result_of_script(&value)
         });
         match result {
             Ok(value) => Progress::Returned(value),
@@ -373,6 +373,14 @@ impl<'js> Engine<'js> {
     fn returned(&self, value: &Value<'js>) -> Result<Json, Trouble> {
         let read = Reader::new(None, true).read(value);
         self.converted(read, "the returned value", None)
+    }
+
+    /// The result of a script. `Promise.all` makes a list of `undefined` of steps that return
+    /// nothing, and no node reads it.
+    fn result_of_script(&self, value: &Value<'js>) -> Result<Json, Trouble> {
+        let mut reader = Reader::new(None, true);
+        reader.gaps = true;
+        self.converted(reader.read(value), "the returned value", None)
     }
 
     fn converted(

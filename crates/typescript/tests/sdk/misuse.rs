@@ -35,6 +35,14 @@ fn misuse_says_what_to_do() {
         "graph().start(a('a', { outputSchema: { parse() {} } })).compile()",
         "graph().start(sdk.subgraphNode('x', graph().start(a('a')))).compile()",
         "graph().start(sdk.parallelNode({ id: 'p', branches: ['q'] })).compile()",
+        "sdk.annotation([], (sdk.Reducers as any).append)",
+        "sdk.annotation([], (sdk.Reducers as any).conact)",
+        "sdk.annotation([], (sdk.Reducers as any).unknown)",
+        "sdk.annotation([], undefined)",
+        "graph().start(a('a')).compile({ stateAnnotations: { x: { default: [], reducer: undefined } } })",
+        "graph().start(a('a')).loop(a('b'), { until: undefined }).compile()",
+        "({ nodes: [a('a'), a('b')], edges: [{ from: 'a', to: 'b', condition: undefined }] })",
+        "graph().start(a('a')).compile({ timeoutMs: NaN })",
     ];
     let mut shown = String::new();
     for expression in table {
