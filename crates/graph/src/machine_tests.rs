@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::{Effect, Input, Machine};
 use crate::{
-    Condition, Count, Each, FunctionId, Graph, Key, Kind, Node, OnError, OnLost, Patch, Program,
-    Ready, Reducer, Retry, StepError, StepId, StepResult,
+    Condition, Count, Each, FunctionId, Goto, Graph, Key, Kind, Node, OnError, OnLost, Patch,
+    Program, Ready, Reducer, Retry, StepError, StepId, StepResult,
 };
 
 pub(super) fn work(id: &str) -> Node {
@@ -214,6 +214,35 @@ fn paths_of_unequal_length_run_their_target_twice_and_a_list_edge_waits() {
         (done("end#1"), "finish"),
     ];
     play(joined, json!({}), "start a#1", table);
+}
+
+/// An edge from a list that waits for a node that never ran is a failure; one that ran and went
+/// elsewhere has left the edge on purpose.
+#[test]
+fn an_edge_that_waits_for_a_node_that_never_ran_is_a_failure() {
+    let graph = || {
+        let nodes = Graph::starting_at("a").node(work("a")).node(work("b").may_go_to(["e"]));
+        let nodes = nodes.node(work("c")).node(work("d")).node(work("e"));
+        nodes.edge_when("a", "b", call("is-left")).edge("a", "c").join(["b", "c"], "d")
+    };
+    let choose = |chosen| Input::Chosen { step: StepId::new("a#1"), chosen };
+    let done = |step: &str| done_with(step, StepResult::default());
+
+    let (mut machine, _) = start(graph(), json!({}));
+    machine.apply(done("a#1")).unwrap();
+    machine.apply(choose(None)).unwrap();
+    let effects = machine.apply(done("c#1")).unwrap();
+    let told =
+        "fail: node `d` was never reached: its edge waits for `c` and `b`, and `b` never ran";
+    assert_eq!(show(&effects), told);
+
+    let (mut machine, _) = start(graph(), json!({}));
+    machine.apply(done("a#1")).unwrap();
+    machine.apply(choose(Some(0))).unwrap();
+    machine.apply(done("c#1")).unwrap();
+    let goto = Some(Goto::One("e".into()));
+    machine.apply(done_with("b#1", StepResult { goto, ..StepResult::default() })).unwrap();
+    assert_eq!(show(&machine.apply(done("e#1")).unwrap()), "finish");
 }
 
 #[test]

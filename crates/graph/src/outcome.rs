@@ -154,6 +154,8 @@ pub mod code {
     pub const CANCELLED: &str = "cancelled";
     /// None of a decision's conditions holds.
     pub const NO_ROUTE: &str = "no_route";
+    /// An edge waits for a node that never ran.
+    pub const JOIN: &str = "join";
     /// The state does not fit the schema of the node that is to see it.
     pub const INPUT_SCHEMA: &str = "input_schema";
     /// What a node returned does not fit its schema.
@@ -178,6 +180,7 @@ pub mod code {
             TIMEOUT,
             CANCELLED,
             NO_ROUTE,
+            JOIN,
             INPUT_SCHEMA,
             OUTPUT_SCHEMA,
             WRONG_VALUE,

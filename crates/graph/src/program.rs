@@ -47,7 +47,11 @@ impl Program {
     /// worth a warning, [`check`] says.
     pub fn compile(graph: Graph) -> Result<Arc<Self>, Vec<Problem>> {
         let mut problems = check(&graph, &no_uses, &Known::default(), &Spans::default());
-        problems.retain(|problem| problem.severity == Severity::Error);
+        // A session may have begun before that was an error of `check`; its run fails there.
+        let is_wrong = |problem: &Problem| {
+            problem.severity == Severity::Error && problem.code != Code::EXCLUSIVE_JOIN
+        };
+        problems.retain(is_wrong);
         let mut compiler = Compiler { plans: vec![], problems };
         if compiler.problems.is_empty() {
             compiler.add(&graph, &BTreeMap::new(), &[]);

@@ -10,7 +10,7 @@ use atomic_event::{
 use atomic_graph::{FunctionId, Start, State};
 use atomic_workflow::{
     Action, AgentAction, ContextAction, ContextMonitor, Entry, Function, ShellCommand, TaskFile,
-    Text, WorkCall, WorkFn, render, render_shell,
+    Text, WorkCall, WorkFn, render_shell,
 };
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -100,7 +100,8 @@ impl Run {
             // What a script asks is no template.
             Action::Ask(asking) if self.is_called(step) => Begun::Asked(asking.question),
             Action::Ask(asking) => {
-                let question = render(&asking.question.question, &view);
+                let text = Text::Template(asking.question.question.clone());
+                let question = self.text(step, &view, &text)?;
                 Begun::Asked(Question { question, ..asking.question })
             }
             Action::Sleep { until } => Begun::Asleep(until),

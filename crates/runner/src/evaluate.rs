@@ -127,7 +127,8 @@ impl Run {
         text: &Text,
     ) -> Result<String, StepError> {
         match text {
-            Text::Template(template) => Ok(render(template, state)),
+            Text::Template(template) => render(template, state)
+                .map_err(|error| StepError::new("template", error.to_string())),
             Text::Verbatim(text) => Ok(text.clone()),
             Text::Call(call) => match self.workflow.functions.find(call) {
                 Some(Function::Text(function)) => function(&self.call(state, step)),

@@ -49,7 +49,7 @@ pub use host::{Host, HostFuture, LogLevel};
 pub use json::find_json;
 pub use loops::ENOUGH_TASKS;
 pub use shell::{Refusal, ShellCommand, ShellTemplateError, render_shell};
-pub use template::render;
+pub use template::{TemplateError, render};
 pub use typed::{
     Field, Json, KeyOf, ListKeyOf, Outcome, Reduce, Reducer, StateKeys, TypedKey, Update, View,
 };

@@ -8,7 +8,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::shell::{Refusal, Used as Template, templates_in};
-use crate::template::outputs_in;
+use crate::template::{Written, templates_in as templates_in_text};
 use crate::{Action, EntryKind, TaskFileOp, Text};
 
 /// The names an action uses, the nodes whose outputs its texts are filled with, and the keys of the
@@ -45,6 +45,7 @@ pub fn names_used(action: &Value) -> Vec<Use> {
                 used.add(UseKind::Writes, "tasksDone");
                 // What else it says about the loop is changed with these.
                 used.add(UseKind::MayWrite, "currentTask");
+                TASK_KEYS.iter().for_each(|key| used.add(UseKind::Provides, key));
             }
         }
         Ok(Action::Ask(asking)) => used.template(&asking.question.question),
@@ -61,6 +62,10 @@ pub fn names_used(action: &Value) -> Vec<Use> {
     }
     used.0
 }
+
+/// Keys that a step of a file of tasks may change besides.
+const TASK_KEYS: [&str; 5] =
+    ["iteration", "shouldContinue", "maxIterationsReached", "criteriaComplete", "updatedAt"];
 
 #[derive(Default)]
 struct Used(Vec<Use>);
@@ -80,7 +85,7 @@ impl Used {
 
     fn text(&mut self, text: &Text) {
         match text {
-            Text::Call(function) => self.function(function),
+            Text::Call(function) => self.add(UseKind::TextFunction, function.as_str()),
             Text::Template(template) => self.template(template),
             Text::Verbatim(_) => {}
         }
@@ -90,13 +95,15 @@ impl Used {
     fn command(&mut self, text: &Text) {
         let Text::Template(template) = text else { return self.text(text) };
         let mut seen = BTreeSet::new();
-        for Template { key, refusal } in templates_in(template) {
+        for Template { key, refusal, is_needed } in templates_in(template) {
             if !seen.insert((key, refusal.map(|refusal| refusal.place))) {
                 continue;
             }
             if let Some(node) = key.strip_prefix("outputs.").and_then(|rest| rest.split('.').next())
             {
                 self.add(UseKind::Output, node);
+            } else if is_needed {
+                self.add(UseKind::Template { in_command: true }, key);
             }
             if let Some(Refusal { place, hint, always }) = refusal {
                 self.add(UseKind::UnsafeTemplate { place, hint, always: *always }, key);
@@ -105,7 +112,20 @@ impl Used {
     }
 
     fn template(&mut self, template: &str) {
-        outputs_in(template).for_each(|node| self.add(UseKind::Output, node));
+        let mut seen = BTreeSet::new();
+        for Written { key, is_file, is_optional, .. } in templates_in_text(template) {
+            if !seen.insert((key, is_file)) {
+                continue;
+            }
+            match key.strip_prefix("outputs.").and_then(|rest| rest.split('.').next()) {
+                Some(node) if !is_file => self.add(UseKind::Output, node),
+                _ if is_file => {
+                    self.add(UseKind::Template { in_command: false }, &format!("file:{key}"));
+                }
+                _ if !is_optional => self.add(UseKind::Template { in_command: false }, key),
+                _ => {}
+            }
+        }
     }
 }
 
@@ -128,7 +148,7 @@ mod tests {
             (
                 json!({"do": "agent", "agent": "worker", "prompt": {"call": "w/1"}, "parse": "w/2",
                     "map": "w/3"}),
-                "Agent worker, Function w/1, Function w/2, Function w/3",
+                "Agent worker, TextFunction w/1, Function w/2, Function w/3",
             ),
             (
                 json!({"do": "agent", "agent": "me", "instructions": "", "prompt": {"template": "x"}}),
@@ -137,7 +157,7 @@ mod tests {
             (json!({"do": "function", "call": "w/1"}), "Function w/1"),
             (
                 json!({"do": "shell", "command": {"call": "w/1"}, "map": "w/2"}),
-                "Function w/1, Function w/2",
+                "TextFunction w/1, Function w/2",
             ),
             (
                 json!({"do": "entry", "kind": "skill", "name": "commit", "args": {"template": ""}}),
@@ -145,16 +165,18 @@ mod tests {
             ),
             (
                 json!({"do": "entry", "kind": "command", "name": "log", "args": {"call": "w/1"}}),
-                "Command log, Function w/1",
+                "Command log, TextFunction w/1",
             ),
             (
                 json!({"do": "task_file", "path": "t.json", "op": "next", "selector": "w/1"}),
-                "Function w/1, Writes tasks, Writes tasksDone, MayWrite currentTask",
+                "Function w/1, Writes tasks, Writes tasksDone, MayWrite currentTask, Provides iteration, \
+                 Provides shouldContinue, Provides maxIterationsReached, Provides criteriaComplete, \
+                 Provides updatedAt",
             ),
             (json!({"do": "task_file", "path": "t.json", "op": "complete"}), "Writes tasks"),
             (
                 json!({"do": "shell", "command": {"template": "echo {outputs.a} {b} {outputs.c.d}"}}),
-                "Output a, Output c",
+                "Output a, Template { in_command: true } b, Output c",
             ),
             (
                 json!({"do": "shell", "command": {"template": "cat {file:outputs.a.b} ${outputs.c}"}}),
@@ -164,6 +186,19 @@ mod tests {
             (
                 json!({"do": "ask", "question": {"question": "{outputs.a}?", "options": []}}),
                 "Output a",
+            ),
+            (
+                json!({"do": "ask", "question": {"question": "{a.b} {c?} \\{d} ${e} {file:f} {g h}",
+                    "options": []}}),
+                "Template { in_command: false } a.b, Template { in_command: false } file:f",
+            ),
+            (
+                json!({"do": "shell", "command": {"template":
+                    "awk '{print}' f; curl -w '%{http_code}' {url}; echo {x?} \\{y}"}}),
+                "UnsafeTemplate { place: \"in the program text of an interpreter (`python -c`, `awk`, \
+                 `sed`, …)\", hint: \"pass the value as an argument behind the program text, or as a \
+                 variable of the program (awk -v name={key})\", always: false } print, \
+                 Template { in_command: true } url",
             ),
             (json!({"do": "clear_context"}), ""),
             (json!({"do": "gates"}), ""),

@@ -305,7 +305,7 @@ fn a_loop_ends_when_the_agent_says_so() {
     let script = "[[turn]]\nprompt = [\"so far: rough\"]\ndo = [{ say = \"It is ALL GOOD now.\" }]\n\
                   [[turn]]\ndo = [{ say = \"rough\" }]\n";
     let polish =
-        json!({"type": "agent", "id": "polish", "prompt": "Polish it, so far: {outputs.polish}"});
+        json!({"type": "agent", "id": "polish", "prompt": "Polish it, so far: {outputs.polish?}"});
     let criteria = |signal: &str| {
         json!({"nodes": [
             {"type": "criteriaLoop", "id": "until", "completionSignal": signal, "maxIterations": 4,

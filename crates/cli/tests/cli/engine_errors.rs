@@ -213,7 +213,10 @@ fn a_limit_of_the_whole_run_cannot_be_caught() {
 #[test]
 fn a_limit_that_is_raised_lets_the_run_go_on() {
     let project = Project::new();
-    let ran = project.run(&round_and_round(json!({})), &["--max-iterations", "2"]);
+    let always = json!({"not": {"key": "prompt", "equals": "stop"}});
+    let edges = json!([{"from": "again", "to": "again", "condition": always}]);
+    let workflow = round_and_round(json!({ "edges": edges }));
+    let ran = project.run(&workflow, &["--max-iterations", "2"]);
     assert_eq!((ran.code, project.env.ledger().len()), (Some(5), 2), "{ran:?}");
     let ran = project.resume(&["--max-iterations", "5"]);
     assert_eq!((ran.code, project.env.ledger().len()), (Some(5), 5), "{ran:?}");

@@ -99,7 +99,7 @@ fn unbounded() -> Value {
     json!({"nodes": [
         {"type": "loop", "id": "again", "maxIterations": 0,
             "until": {"says": {"node": "work", "text": "GOOD"}},
-            "nodes": [{"type": "agent", "id": "work", "prompt": "Work, so far: {outputs.work}"}]},
+            "nodes": [{"type": "agent", "id": "work", "prompt": "Work, so far: {outputs.work?}"}]},
         tool("after", "touch after"),
     ]})
 }

@@ -318,7 +318,7 @@ fn what_is_mistyped_is_told() {
         (
             "an output",
             one(json!({"type": "agent", "id": "a", "prompt": "Fix {outputs.b} {nope}"})),
-            &["ATM218 warning at a (action)"],
+            &["ATM218 error at a (action)", "ATM219 error at a (action)"],
         ),
         (
             "a limit twice",

@@ -61,6 +61,7 @@ mod settings;
 mod shared_folder;
 mod sharing;
 mod shell_templates;
+mod silent_changes;
 mod strange_files;
 mod strange_sessions;
 mod stream;

@@ -65,7 +65,7 @@ fn requests_of_code_take_values_beside_the_command() {
     let text = json!(HOSTILE);
     let project = succeeds(&script(&format!(
         "  const review = {text};\n\
-         const said = await ctx.shell(\"printf '%s' '{{review}}' \\\"{{review}}\\\" {{n}} {{none}} ${{HOME:+x}}\", {{ values: {{ review, n: 3 }} }});\n\
+         const said = await ctx.shell(\"printf '%s' '{{review}}' \\\"{{review}}\\\" {{n}}{{none?}} '{{''none}}' ${{HOME:+x}}\", {{ values: {{ review, n: 3 }} }});\n\
          await ctx.writeFile(\"said.txt\", said.stdout);\n\
          await ctx.shell(\"cat {{file:long}} > long.txt\", {{ values: {{ long: \"x\".repeat(200000) }}, check: true }});\n\
          await ctx.shell(\"echo {{plain}} > plain.txt\");"

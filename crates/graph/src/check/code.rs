@@ -110,7 +110,9 @@ codes! {
     CONDITIONAL_JOIN "ATM215" Error "An edge that waits for several nodes has a condition."
     CONDITION_NODE_MISSING "ATM216" Warning "A condition looks at the output of an unknown node."
     CONDITION_KEY_MISSING "ATM217" Warning "A condition looks at a key that nothing sets."
-    TEXT_NODE_MISSING "ATM218" Warning "A text is filled with the output of an unknown node."
+    TEXT_NODE_MISSING "ATM218" Error "A text is filled with the output of an unknown node."
+    TEXT_KEY_MISSING "ATM219" Error "A text is filled with a key that nothing sets."
+    EXCLUSIVE_JOIN "ATM220" Error "An edge waits for nodes of which only one is ever chosen."
 
     LOOP_WITHOUT_END "ATM301" Error "A loop has neither a limit nor an `until`."
     CYCLE_WITHOUT_END "ATM302" Error "Nodes go round for ever."

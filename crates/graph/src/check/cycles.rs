@@ -6,11 +6,16 @@
 //! rule for failures and no limit leads out.
 
 use super::scope::Site;
-use super::{Code, Problem, Report};
-use crate::{Condition, OnError};
+use super::{Code, Known, Problem, Report};
+use crate::{Condition, Count, OnError};
 
-pub(super) fn check(site: Site<'_, '_>, reached: &[bool], report: &mut Report) {
-    if site.graph().max_iterations.is_some() || site.scope().bounded {
+pub(super) fn check(site: Site<'_, '_>, reached: &[bool], known: &Known, report: &mut Report) {
+    let limit = site.graph().max_iterations.as_ref();
+    // A limit that the author has not written ends such a run, but does not make it one that was meant.
+    // Two nodes of the same id, which is an error of its own, look like a way round.
+    let is_written =
+        limit.is_some_and(|limit| !is_default(limit, known) || site.layout().has_twins());
+    if is_written || site.scope().bounded {
         return;
     }
     let mut reported = vec![false; reached.len()];
@@ -32,6 +37,9 @@ pub(super) fn check(site: Site<'_, '_>, reached: &[bool], report: &mut Report) {
             round.nodes.iter().for_each(|node| reported[*node as usize] = true);
         }
     }
+    if limit.is_some() {
+        return;
+    }
     let mut all = edges(site);
     all.extend(jumps(site));
     let unlimited = |n: u32| reached[n as usize] && site.node(n).max_visits.is_none();
@@ -45,6 +53,17 @@ pub(super) fn check(site: Site<'_, '_>, reached: &[bool], report: &mut Report) {
                       the outermost graph";
         add(site, report, Code::CYCLE_WITHOUT_LIMIT, &round, (message, remedy));
     }
+}
+
+/// Whether a limit is the one that holds when the author says nothing.
+fn is_default(limit: &Count, known: &Known) -> bool {
+    known.default_iterations.is_some_and(|default| match limit {
+        Count::Fixed(limit) => *limit == default,
+        Count::Key(key) => {
+            let given = known.state.as_ref().and_then(|state| state.get(key));
+            given.is_none_or(|given| given.as_u64() == Some(default))
+        }
+    })
 }
 
 fn add(

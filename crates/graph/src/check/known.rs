@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::{FunctionId, Patch};
+use crate::{FunctionId, Key, Patch};
 
 /// What a caller knows besides the graph. A table that is absent is not checked against.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +23,10 @@ pub struct Known {
     pub functions: Option<BTreeSet<FunctionId>>,
     /// The state a run begins with.
     pub state: Option<Patch>,
+    /// The keys of that state, where only these are known.
+    pub keys: Option<BTreeSet<Key>>,
+    /// How often a node may be visited, where the author has said nothing about it.
+    pub default_iterations: Option<u64>,
 }
 
 /// Says of a model that nobody has which one was probably meant. Nobody can list all models.
@@ -59,12 +63,21 @@ pub enum UseKind {
     Model,
     /// A function.
     Function,
+    /// A function that only writes a text.
+    TextFunction,
     /// A key of the state that the action changes whenever it succeeds.
     Writes,
     /// A key of the state that the action may change.
     MayWrite,
+    /// A key of the state that the action may change together with one that it writes.
+    Provides,
     /// A node whose output the action is given.
     Output,
+    /// A key of the state that a text is filled with, with its path.
+    Template {
+        /// Whether the text is a shell command.
+        in_command: bool,
+    },
     /// A template of a command whose value would be run as code; the name is its key.
     UnsafeTemplate {
         /// The place, for a sentence: "inside `$(…)`".

@@ -8,6 +8,7 @@
 
 mod code;
 mod cycles;
+mod joins;
 mod known;
 mod lanes;
 mod limits;
@@ -35,14 +36,15 @@ use scope::{Scopes, Site};
 pub fn check(graph: &Graph, uses: &Uses<'_>, known: &Known, spans: &Spans) -> Vec<Problem> {
     let scopes = Scopes::of(graph);
     let tables = used::Tables::of(known);
-    let mut report = Report { problems: vec![], guesses: GUESSES };
+    let mut report = Report { problems: vec![], guesses: GUESSES, steps: STEPS };
     let mut inside = vec![];
     for site in scopes.sites() {
         if !graph_is_empty(site, &mut report) {
             let meant = refer::check(site, &mut report);
             routes::check(site, &mut report);
             let reached = reach::check(site, &meant, &mut report);
-            cycles::check(site, &reached, &mut report);
+            cycles::check(site, &reached, known, &mut report);
+            joins::check(site, &mut report);
         }
         limits::check(site, &mut report);
         let used = used::collect(site, uses);
@@ -50,7 +52,7 @@ pub fn check(graph: &Graph, uses: &Uses<'_>, known: &Known, spans: &Spans) -> Ve
         inside.push(used);
     }
     outputs::check(&scopes, &inside, &mut report);
-    values::check(&scopes, &inside, known.state.as_ref(), &mut report);
+    values::check(&scopes, &inside, known, &mut report);
     writes::check(&scopes, &inside, &mut report);
     report.finish(spans)
 }
@@ -68,10 +70,15 @@ fn graph_is_empty(site: Site<'_, '_>, report: &mut Report) -> bool {
 /// that something else is wrong, and comparing each with each would take for ever.
 const GUESSES: usize = 200_000;
 
+/// How many edges are followed in all to find out which nodes exclude each other. A join that is
+/// not looked at here is found in a run.
+const STEPS: usize = 500_000;
+
 /// The problems found so far.
 struct Report {
     problems: Vec<(usize, Problem)>,
     guesses: usize,
+    steps: usize,
 }
 
 impl Report {

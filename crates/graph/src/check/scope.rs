@@ -201,6 +201,11 @@ impl<'g> Layout<'g> {
         layout
     }
 
+    /// Whether two nodes have the same id.
+    pub(super) fn has_twins(&self) -> bool {
+        self.index.len() < self.leaving.len()
+    }
+
     /// The number of a node; that of the first when there are several of the name.
     pub(super) fn find(&self, id: &NodeId) -> Option<u32> {
         self.index.get(id.as_str()).copied()

@@ -140,9 +140,12 @@ pub fn unknown(used: &Use, known: &Known, place: Place) -> Option<Problem> {
         UseKind::Workflow
         | UseKind::Model
         | UseKind::Function
+        | UseKind::TextFunction
         | UseKind::Writes
         | UseKind::MayWrite
+        | UseKind::Provides
         | UseKind::Output
+        | UseKind::Template { .. }
         | UseKind::UnsafeTemplate { .. } => return None,
     };
     let table = table.as_ref()?;
@@ -183,7 +186,7 @@ impl Look<'_, '_, '_> {
             UseKind::Workflow => (Code::UNKNOWN_WORKFLOW, &tables.workflows),
             UseKind::Model if name.eq_ignore_ascii_case(INHERIT) => return,
             UseKind::Model => return self.model(name, place),
-            UseKind::Function => return self.function(name, place),
+            UseKind::Function | UseKind::TextFunction => return self.function(name, place),
             UseKind::Writes | UseKind::MayWrite if name == OUTPUTS => {
                 return self.report.add(self.site, reserved(place(), "it changes `outputs`"));
             }
@@ -198,7 +201,13 @@ impl Look<'_, '_, '_> {
                 }
                 return;
             }
-            UseKind::Writes | UseKind::MayWrite | UseKind::Output => return,
+            UseKind::Writes
+            | UseKind::MayWrite
+            | UseKind::Provides
+            | UseKind::Output
+            | UseKind::Template { .. } => {
+                return;
+            }
         };
         if let Some(table) = table.as_ref().filter(|t| !t.lower.contains(&name.to_lowercase())) {
             self.missing(code, name, table.names.iter().map(String::as_str), place());

@@ -4,31 +4,29 @@
 //! A value counts as known only where nothing can have changed it before it is needed.
 
 use std::collections::BTreeSet;
+use std::iter::once;
 
 use serde_json::Value;
 
 use super::limits::OUTPUTS;
 use super::scope::{Owner, Scopes, Site};
 use super::used::Used;
-use super::{Code, Place, Problem, Report, UseKind};
+use super::{Code, Known, Place, Problem, Report, UseKind};
 use crate::reduce::kind;
 use crate::{Condition, Count, Key, Kind, Node, OnError, Patch, Reducer, Script};
 
-pub(super) fn check(
-    scopes: &Scopes<'_>,
-    used: &[Used],
-    state: Option<&Patch>,
-    report: &mut Report,
-) {
+pub(super) fn check(scopes: &Scopes<'_>, used: &[Used], known: &Known, report: &mut Report) {
+    let (state, keys) = (known.state.as_ref(), known.keys.as_ref());
     let changed = Changed::of(scopes, used);
     for site in scopes.sites() {
-        let mut values = Values { site, state, changed: &changed, report };
+        let mut values = Values { site, state, keys, changed: &changed, report };
         values.beginnings();
         values.counts();
         values.conditions();
         for (_, node) in site.nodes() {
             values.of_node(node);
         }
+        values.templates(&used[site.number]);
     }
 }
 
@@ -46,7 +44,7 @@ impl<'a> Changed<'a> {
         for site in scopes.sites() {
             for used in used[site.number].values().flatten() {
                 match used.kind {
-                    UseKind::Writes | UseKind::MayWrite => {
+                    UseKind::Writes | UseKind::MayWrite | UseKind::Provides => {
                         changed.keys.insert(&used.name);
                     }
                     UseKind::Function => changed.anything = true,
@@ -55,7 +53,9 @@ impl<'a> Changed<'a> {
                     | UseKind::Command
                     | UseKind::Workflow
                     | UseKind::Model
+                    | UseKind::TextFunction
                     | UseKind::Output
+                    | UseKind::Template { .. }
                     | UseKind::UnsafeTemplate { .. } => {}
                 }
             }
@@ -92,6 +92,7 @@ enum Begins<'v> {
 struct Values<'a, 'g> {
     site: Site<'a, 'g>,
     state: Option<&'a Patch>,
+    keys: Option<&'a BTreeSet<Key>>,
     changed: &'a Changed<'a>,
     report: &'a mut Report,
 }
@@ -146,6 +147,54 @@ impl<'a> Values<'a, '_> {
             let problem = Problem::new(Code::CONDITION_KEY_MISSING, place, message, remedy);
             self.report.add(self.site, problem);
         }
+    }
+
+    /// Keys that texts are filled with.
+    fn templates(&mut self, used: &Used) {
+        for (number, uses) in used {
+            for found in uses {
+                let UseKind::Template { in_command } = found.kind else { continue };
+                let path = found.name.as_str();
+                let first = Key::from(path.split('.').next().unwrap_or(path));
+                let remedy = if path.starts_with("file:") {
+                    "only commands read values from files; write the key without `file:`".to_owned()
+                } else if first.as_str() == OUTPUTS {
+                    "name a node: {outputs.<node>}".to_owned()
+                } else if matches!(self.begins(&first), Begins::WithNothing) {
+                    self.instead_of_template(path, &first, in_command)
+                } else {
+                    continue;
+                };
+                let message =
+                    format!("the text is filled with {{{path}}}, which nothing ever sets");
+                let place = self.site.at(&self.site.node(*number).id).part("action");
+                let problem = Problem::new(Code::TEXT_KEY_MISSING, place, message, remedy);
+                self.report.add(self.site, problem);
+            }
+        }
+    }
+
+    /// What to write instead of a template whose key nothing sets.
+    fn instead_of_template(&mut self, path: &str, first: &Key, in_command: bool) -> String {
+        let items = self.site.outwards().filter_map(|site| {
+            let owner = site.scope().owner?;
+            let kind = &self.site.other(owner.scope).node(owner.node).kind;
+            if let Kind::Each(each) = kind { Some(each.item.as_str()) } else { None }
+        });
+        let state = self.state.into_iter().flatten().map(|(key, _)| key.as_str());
+        let keys = self.keys.into_iter().flatten().map(Key::as_str);
+        let changed = self.changed.keys.iter().copied();
+        let known: Vec<&str> =
+            state.chain(keys).chain(changed).chain(items).chain(once("outputs")).collect();
+        let meant = match self.report.guess(first.as_str(), known.into_iter()) {
+            Some(meant) => format!("did you mean {{{}}}?", path.replacen(first.as_str(), meant, 1)),
+            None => format!("let the state begin with a value for `{first}`, or name another key."),
+        };
+        let text = match in_command {
+            true => format!("\\{{{path}}} outside of quotes, or {{''{path}}} inside single quotes"),
+            false => format!("\\{{{path}}}"),
+        };
+        format!("{meant} For braces that are text, write {text}")
     }
 
     fn of_node(&mut self, node: &Node) {
@@ -259,7 +308,11 @@ impl<'a> Values<'a, '_> {
     /// What is under a key before anybody changes it.
     fn at_first(&self, key: &Key) -> Begins<'a> {
         let begins = |value: Option<&'a Value>| value.map_or(Begins::WithNothing, Begins::With);
-        let mut found = self.state.map_or(Begins::Unknown, |state| begins(state.get(key)));
+        let mut found = match (self.state, self.keys) {
+            (Some(state), _) => begins(state.get(key)),
+            (None, Some(keys)) if !keys.contains(key) => Begins::WithNothing,
+            (None, _) => Begins::Unknown,
+        };
         let mut inwards: Vec<Site<'a, '_>> = self.site.outwards().collect();
         inwards.reverse();
         for pair in inwards.windows(2) {

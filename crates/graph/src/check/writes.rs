@@ -62,6 +62,9 @@ fn by_node<'a>(
                     | UseKind::Workflow
                     | UseKind::Model
                     | UseKind::Function
+                    | UseKind::TextFunction
+                    | UseKind::Provides
+                    | UseKind::Template { .. }
                     | UseKind::Output
                     | UseKind::UnsafeTemplate { .. } => None,
                 });

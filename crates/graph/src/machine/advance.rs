@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::frame::{Failed, Frame, Leaf, LeafPhase, Visit, VisitState, Was};
 use super::limit::Refusal;
 use super::{Effect, FrameId, Machine, Place};
+use crate::program::Plan;
 use crate::state::Changes;
 use crate::{Goto, Kind, StepError, StepId, StepResult, code};
 
@@ -302,7 +303,10 @@ impl Machine {
             frame.arrived.iter().filter(is_complete).map(|(number, _)| *number).collect();
         next.extend(joined.iter().map(|number| edge(number).to));
         if next.is_empty() {
-            return self.frame_done(id);
+            return match never_joined(frame, plan) {
+                Some(error) => self.frame_failed(id, error),
+                None => self.frame_done(id),
+            };
         }
         // Only visits that a ceiling refuses, and decisions, start nothing. A frame that has gone
         // past every node without starting anything would go round for ever.
@@ -338,6 +342,34 @@ impl Machine {
             Some(parent) => self.child_failed(id, &parent, error),
         }
     }
+}
+
+/// An edge that still waits for nodes that never ran. A node that ran and went elsewhere has left the
+/// edge on purpose, and so has a graph that has caught a failure.
+fn never_joined(frame: &Frame, plan: &Plan) -> Option<StepError> {
+    let has_run = |node: &u32| frame.visits.contains_key(node);
+    if plan.catch.as_ref().and_then(|catch| plan.find(catch)).is_some_and(|node| has_run(&node)) {
+        return None;
+    }
+    let names = |nodes: &[u32]| {
+        let names = nodes.iter().map(|node| format!("`{}`", plan.node(*node).id));
+        names.collect::<Vec<_>>().join(", ")
+    };
+    frame.arrived.iter().find_map(|(number, arrived)| {
+        let edge = &plan.edges[*number as usize];
+        let (came, missing): (Vec<u32>, Vec<u32>) =
+            edge.from.iter().copied().partition(|node| arrived.contains(node));
+        (!came.is_empty() && !missing.iter().any(has_run)).then(|| {
+            let to = &plan.node(edge.to).id;
+            let message = format!(
+                "node `{to}` was never reached: its edge waits for {} and {}, and {} never ran",
+                names(&came),
+                names(&missing),
+                names(&missing),
+            );
+            StepError::new(code::JOIN, message)
+        })
+    })
 }
 
 /// Why something that can start nothing does not go on for ever.

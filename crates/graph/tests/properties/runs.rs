@@ -336,7 +336,14 @@ fn nothing_is_lost_where_nothing_fails() {
         let mut run = Run::start(&scene, world);
         run.finish(&mut dice, false);
         if let Some(Err(error)) = run.machine.outcome() {
-            let known = [code::CEILING, code::NO_ROUTE, code::LOST, code::NO_SUCH_NODE, code::FAN];
+            let known = [
+                code::CEILING,
+                code::NO_ROUTE,
+                code::JOIN,
+                code::LOST,
+                code::NO_SUCH_NODE,
+                code::FAN,
+            ];
             let replaced = error.message.contains("both replaced `last`");
             assert!(known.contains(&error.code.as_str()) || replaced, "{error:?}");
             return Coverage::default();

@@ -35,8 +35,12 @@ pub use place::{Locate, Location};
 pub use workflow::{called, is_callable};
 
 use atomic_graph::{Count, Graph};
+use serde_json::Value;
 
-use crate::{Advance, Function, Initial, Launch, Source, StateShape, Workflow, names_used};
+use crate::{
+    Advance, DEFAULT_ITERATIONS, Function, Initial, Launch, Source, StateShape, Workflow,
+    names_used,
+};
 use fault::Faults;
 use reader::Reader;
 use shelf::Shelf;
@@ -294,11 +298,22 @@ impl Draft {
     /// faults, so `known` need not have them.
     pub fn check(&self, known: &Known) -> Vec<Problem> {
         let Some(workflow) = &self.workflow else { return vec![] };
-        let state = match &workflow.initial_state {
-            given @ Initial::Given(_) => given.state(&Launch::default()).ok(),
-            Initial::Made(_) | Initial::Created(_) => None,
+        let launch = Launch { prompt: "check".to_owned(), ..Launch::default() };
+        let begins = match &workflow.initial_state {
+            begins @ (Initial::Given(_) | Initial::Created(_)) => begins.state(&launch).ok(),
+            Initial::Made(_) => None,
         };
-        let known = Known { functions: None, state, ..known.clone() };
+        let default = Value::from(DEFAULT_ITERATIONS);
+        let is_default = begins.as_ref().is_some_and(|b| b.get("maxIterations") == Some(&default));
+        // What a function makes of another prompt may be another value.
+        let is_given = matches!(&workflow.initial_state, Initial::Given(_));
+        let known = Known {
+            functions: None,
+            keys: begins.as_ref().map(|begins| begins.keys().cloned().collect()),
+            state: begins.filter(|_| is_given),
+            default_iterations: is_default.then_some(DEFAULT_ITERATIONS.into()),
+            ..known.clone()
+        };
         let problems = check(&workflow.graph, &names_used, &known, &self.spans);
         let mut problems: Vec<Problem> = problems.into_iter().map(in_author_words).collect();
         if let Some(Located(locate)) = &self.locate {

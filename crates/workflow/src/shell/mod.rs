@@ -17,7 +17,7 @@ use atomic_graph::State;
 pub use refusal::Refusal;
 use scan::{Place, Template, templates};
 
-use crate::template::lookup;
+use crate::template::{Braces, TemplateError, Written, is_foreign, lookup, missing};
 
 /// The most bytes of one value. Linux takes 128 KiB for a variable with its name.
 const LONGEST: usize = 100 * 1024;
@@ -61,6 +61,9 @@ pub enum ShellTemplateError {
         /// The place.
         refusal: &'static Refusal,
     },
+    /// A key has no value.
+    #[error(transparent)]
+    Missing(#[from] TemplateError),
     /// A value does not fit into the environment.
     #[error(
         "the value of {{{key}}} has {bytes} bytes, more than the {LONGEST} that fit into a \
@@ -102,6 +105,8 @@ pub(crate) struct Used<'t> {
     pub(crate) key: &'t str,
     /// Why it is refused, if it is.
     pub(crate) refusal: Option<&'static Refusal>,
+    /// Whether it has to have a value.
+    pub(crate) is_needed: bool,
 }
 
 /// Returns the replacement to suggest for a refused template.
@@ -113,7 +118,13 @@ fn hint(refusal: &Refusal, key: &str) -> String {
 /// The templates of a command.
 pub(crate) fn templates_in(template: &str) -> Vec<Used<'_>> {
     let found = templates(template).into_iter();
-    found.map(|Template { key, place, .. }| Used { key, refusal: refused(place) }).collect()
+    found
+        .map(|Template { range, written, place }| {
+            let refusal = refused(place);
+            let is_text = refusal.is_some() || is_foreign(&template[..range.start]);
+            Used { key: written.key, refusal, is_needed: !is_text && !written.is_optional }
+        })
+        .collect()
 }
 
 fn refused(place: Place) -> Option<&'static Refusal> {
@@ -121,11 +132,12 @@ fn refused(place: Place) -> Option<&'static Refusal> {
 }
 
 /// Fills `{key}`, `{item.id}` and `{outputs.node}` of a shell command; `{file:key}` is filled with
-/// the path of a file that has the value. What is not in the state stays as it is written.
+/// the path of a file that has the value. Braces of other languages stay as they are written.
 ///
 /// # Errors
 ///
-/// When the shell would parse a value, and when a value does not fit into the environment.
+/// When the shell would parse a value, when a key has no value, and when a value does not fit into
+/// the environment.
 pub fn render_shell(template: &str, state: &State) -> Result<ShellCommand, ShellTemplateError> {
     let mut prefix = VARIABLE.to_owned();
     // The command may have variables of its own.
@@ -135,8 +147,16 @@ pub fn render_shell(template: &str, state: &State) -> Result<ShellCommand, Shell
     let mut command = ShellCommand { written: template.to_owned(), ..ShellCommand::default() };
     let mut known: BTreeMap<(&str, bool), String> = BTreeMap::new();
     let mut end = 0;
-    for Template { range, key, is_file, place } in templates(template) {
-        let Some(value) = lookup(key, state) else { continue };
+    for Template { range, written, place } in templates(template) {
+        let Written { key, is_file, is_optional, .. } = written;
+        // The braces of a program text (`awk '{print}'`) are its own.
+        let is_text = refused(place).is_some() || is_foreign(&template[..range.start]);
+        let value = match lookup(key, state) {
+            Some(value) => value,
+            None if is_text => continue,
+            None if is_optional => String::new(),
+            None => return Err(missing(written, state, Braces::InCommand).into()),
+        };
         if let Some(refusal) = refused(place) {
             return Err(ShellTemplateError::Refused { key: key.to_owned(), refusal });
         }

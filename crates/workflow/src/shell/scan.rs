@@ -6,7 +6,7 @@
 mod here;
 mod nested;
 mod pipes;
-mod read;
+mod variable;
 mod word;
 
 use std::ops::Range;
@@ -15,11 +15,12 @@ use here::HereDocument;
 use nested::Nested;
 pub(super) use nested::runs_input;
 use pipes::Pipes;
-pub(super) use read::is_variable;
-use read::read;
+pub(super) use variable::is_variable;
 pub(super) use word::{UNKNOWN, Word};
 
 use super::programs::SimpleCommand;
+use crate::template::{Written, read};
+
 use super::refusal::{
     ANSI_QUOTES, ARITHMETIC, BACKTICKS, COMMENT, HERE_DOCUMENT, PARAMETER, Refusal, SUBSTITUTION,
     UNCLEAR,
@@ -30,10 +31,7 @@ use super::refusal::{
 pub(super) struct Template<'t> {
     /// Its bytes, with the braces.
     pub(super) range: Range<usize>,
-    /// The key that it is filled with.
-    pub(super) key: &'t str,
-    /// Whether the value is written to a file, whose path is filled in: `{file:key}`.
-    pub(super) is_file: bool,
+    pub(super) written: Written<'t>,
     pub(super) place: Place,
 }
 
@@ -379,7 +377,8 @@ impl<'t> Scanner<'t> {
         if before == Some(b'$') || is_escaped {
             return false;
         }
-        let Some((length, key, is_file)) = read(&self.text[self.at..]) else { return false };
+        let Some(written) = read(&self.text[self.at..]) else { return false };
+        let length = written.length;
         let range = self.at..self.at + length;
         let place = match self.refusal(quoting) {
             Some(refusal) => Place::Refused(refusal),
@@ -388,7 +387,7 @@ impl<'t> Scanner<'t> {
         if self.command.redirection.expects_file && self.command.redirection.is_input {
             self.command.redirection.inputs.push(self.found.len());
         }
-        self.found.push(Template { range, key, is_file, place });
+        self.found.push(Template { range, written, place });
         self.push_unknown(length);
         true
     }

@@ -50,6 +50,17 @@ fn function(worker: &Worker, id: u32, role: Role) -> Function {
         | Role::Select => Function::value(move |call, values| {
             let args = values.iter().cloned().map(Arg::Value).chain([state(call.state)]);
             let returned = worker.call(id, args.collect()).map_err(failure_at(call.step))?;
+            // The output that a mapper was given, or the state of an inner graph.
+            let is_given = |node: &str, value: &Value| {
+                let is_own = node == call.step.node() && role == Role::Map;
+                values.iter().any(|given| {
+                    let outputs = given.get("outputs").and_then(|outputs| outputs.get(node));
+                    outputs == Some(value) || is_own && given.as_ref() == value
+                })
+            };
+            for update in [Some(&returned), returned.get("stateUpdate")].into_iter().flatten() {
+                refuse_outputs(update, call.state, is_given).map_err(problem_at(call.step))?;
+            }
             Ok(own_changes(returned, call.state))
         }),
     }
@@ -82,6 +93,9 @@ async fn perform(
 ) -> Result<StepResult, StepError> {
     let args = vec![state(&call.state), context(&call)];
     let returned = work::begin(&worker, id, args, host).await.map_err(failure_at(&call.step))?;
+    let update = returned.get("stateUpdate").unwrap_or(&returned);
+    let output = own_output(update, &call.state, call.step.node());
+    let output = output.map_err(problem_at(&call.step))?;
     let returned = match returned {
         Value::Object(mut fields) => {
             if let Some(update) = fields.remove("stateUpdate") {
@@ -95,7 +109,49 @@ async fn perform(
         | Value::String(_)
         | Value::Array(_)) => other,
     };
-    read(returned).map_err(|problem| StepError::new(code::FUNCTION, problem))
+    let result = read(returned).map_err(problem_at(&call.step))?;
+    Ok(match output {
+        Some(output) => StepResult { output, ..result },
+        None => result,
+    })
+}
+
+/// The output that a node gives itself, as `outputs: { ...state.outputs, [id]: output }`. Outputs of
+/// other nodes cannot be changed.
+fn own_output(update: &Value, state: &State, node: &str) -> Result<Option<Value>, String> {
+    let Some(given) = update.get("outputs").and_then(|outputs| outputs.get(node)) else {
+        return refuse_outputs(update, state, |_, _| false).map(|()| None);
+    };
+    refuse_outputs(update, state, |other, _| other == node)?;
+    // `{...state, x}` hands back what the node returned the last time.
+    let is_whole = state.shared().0.keys().all(|key| update.get(key.as_str()).is_some());
+    let is_handed_back = is_whole && state.output(node).is_some_and(|last| last.as_ref() == given);
+    Ok((!is_handed_back).then(|| given.clone()))
+}
+
+/// Refuses outputs that differ from those in the state, except where they are known otherwise.
+fn refuse_outputs(
+    update: &Value,
+    state: &State,
+    is_given: impl Fn(&str, &Value) -> bool,
+) -> Result<(), String> {
+    let outputs = match update.get("outputs") {
+        None | Some(Value::Null) => return Ok(()),
+        Some(Value::Object(outputs)) => outputs,
+        Some(other) => {
+            return Err(format!("`outputs` belongs to the engine, but it is set to {other}"));
+        }
+    };
+    let is_known = |node: &str, value: &Value| {
+        is_given(node, value) || state.output(node).is_some_and(|there| there.as_ref() == value)
+    };
+    match outputs.iter().find(|(node, value)| !is_known(node, value)) {
+        None => Ok(()),
+        Some((node, _)) => Err(format!(
+            "`outputs.{node}` cannot be changed here: `outputs` has what each node returned; return \
+             the value under another key"
+        )),
+    }
 }
 
 /// What a function has changed. `{...state, x}` hands back everything else, the outputs of all
@@ -143,6 +199,11 @@ fn result(returned: Value) -> Result<StepResult, String> {
     let output = Value::Object(update.clone());
     let patch = update.into_iter().map(|(key, value)| (key.into(), value)).collect();
     Ok(StepResult { patch, output, goto, signals })
+}
+
+/// What is wrong with a value that a function returned, as a failure of the step.
+fn problem_at(step: &StepId) -> impl Fn(String) -> StepError {
+    move |problem| StepError::new(code::FUNCTION, format!("node `{}`: {problem}", step.node()))
 }
 
 /// What went wrong in a file, as a failure of the step.
@@ -219,6 +280,10 @@ pub(super) fn created(
         let message = format!("createState must return an object, but it returned {made}");
         return Err(StepError::new(code::FUNCTION, message));
     };
+    if made.get("outputs").is_some_and(|outputs| *outputs != json!({}) && !outputs.is_null()) {
+        let message = "createState must leave `outputs` empty: it has what each node returned; use another key";
+        return Err(StepError::new(code::FUNCTION, message));
+    }
     let mut state = defaults.clone();
     // The outputs of nodes are the engine's.
     let made = made.into_iter().filter(|(key, _)| key != "outputs");

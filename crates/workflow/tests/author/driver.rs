@@ -150,7 +150,8 @@ impl Driver {
         let state = self.machine.view(step).unwrap();
         match text {
             Text::Verbatim(text) => Ok(text.clone()),
-            Text::Template(template) => Ok(render(template, &state)),
+            Text::Template(template) => render(template, &state)
+                .map_err(|error| StepError::new("template", error.to_string())),
             Text::Call(call) => match self.functions.find(call) {
                 Some(Function::Text(text)) => text(&called(&state, step)),
                 other => panic!("{call} is {other:?}"),

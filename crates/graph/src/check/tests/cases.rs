@@ -38,6 +38,8 @@ pub(super) fn uses(action: &Value) -> Vec<Use> {
         ("writes", UseKind::Writes),
         ("may_write", UseKind::MayWrite),
         ("output", UseKind::Output),
+        ("text", UseKind::Template { in_command: false }),
+        ("command_text", UseKind::Template { in_command: true }),
         ("unsafe", unsafe_template(true)),
         ("perhaps_unsafe", unsafe_template(false)),
     ];
@@ -67,6 +69,8 @@ pub(super) fn known() -> Known {
         functions: Some(["add".into(), "is-done".into()].into()),
         state: serde_json::from_value(json!({"items": [], "limit": 9, "word": "x", "workers": 4}))
             .ok(),
+        keys: None,
+        default_iterations: Some(100),
     }
 }
 
@@ -311,7 +315,28 @@ fn decisions() -> Vec<Row> {
         let says = Condition::Says { node: node.into(), text: "DONE".to_owned() };
         Condition::Not(Box::new(says))
     };
+    let joined = |graph: Graph| graph.node(work("d")).join(["b", "c"], "d");
+    let chosen = || base().edge_when("a", "b", done()).edge_when("a", "c", Condition::Otherwise);
     vec![
+        ("a join of two choices", joined(chosen()), vec!["ATM220 the graph (edges[2])"]),
+        (
+            "a join far behind two choices",
+            {
+                let ways = Graph::starting_at("a").node(decision()).node(work("x")).node(work("y"));
+                let ways =
+                    ways.edge_when("a", "x", done()).edge_when("a", "y", Condition::Otherwise);
+                joined(ways.node(work("b")).node(work("c")).edge("x", "b").edge("y", "c"))
+            },
+            vec!["ATM220 the graph (edges[4])"],
+        ),
+        ("a join of a choice and of what both lead to", joined(chosen().edge("b", "c")), vec![]),
+        (
+            "a join of choices that are made again",
+            with(joined(chosen()).edge("b", "a").edge("c", "a"), |g| {
+                g.max_iterations = Some(Count::Fixed(3));
+            }),
+            vec![],
+        ),
         ("a decision that leads nowhere", one(decision()), vec!["ATM211 a"]),
         (
             "a decision without `otherwise`",
@@ -373,6 +398,11 @@ fn cycles() -> Vec<Row> {
     vec![
         ("a loop without an end", one(Node::new("a", endless)), vec!["ATM301 a (max_rounds)"]),
         ("a ring", ring(), vec!["ATM302 a"]),
+        (
+            "a ring with a limit that nobody has written",
+            with(ring(), |g| g.max_iterations = Some(Count::Fixed(100))),
+            vec!["ATM302 a"],
+        ),
         (
             "a node that leads to itself, inside",
             one(Node::new("sub", subgraph(row(&["a"]).edge("a", "a")))),
@@ -981,6 +1011,39 @@ fn outputs() -> Vec<Row> {
             "an output that does not exist",
             one(action("use", "output", "sue")),
             vec!["ATM218 use (action)"],
+        ),
+        (
+            "a key that does not exist",
+            one(action("use", "text", "limt.x")),
+            vec!["ATM219 use (action)"],
+        ),
+        (
+            "a key that does not exist, in a command",
+            one(action("use", "command_text", "nothing")),
+            vec!["ATM219 use (action)"],
+        ),
+        ("outputs of no node", one(action("use", "text", "outputs")), vec!["ATM219 use (action)"]),
+        ("a file in a text", one(action("use", "text", "file:word")), vec!["ATM219 use (action)"]),
+        ("a key that exists", one(action("use", "text", "word.x")), vec![]),
+        (
+            "the item of a fan",
+            one(Node::new("fan", fan(one(action("use", "text", "item.id")), Count::Fixed(1)))),
+            vec![],
+        ),
+        (
+            "almost the item of a fan",
+            one(Node::new("fan", fan(one(action("use", "text", "itme.id")), Count::Fixed(1)))),
+            vec!["ATM219 fan/use (action)"],
+        ),
+        (
+            "a key that some node sets",
+            then(one(action("set", "may_write", "later")), action("use", "text", "later")),
+            vec![],
+        ),
+        (
+            "a key that a function may set",
+            then(one(action("set", "function", "add")), action("use", "text", "later")),
+            vec![],
         ),
         ("the output of a branch", asked(both("b", "x")), vec![]),
         ("the output of a graph that shares its state", asked(sub(false, None)), vec![]),

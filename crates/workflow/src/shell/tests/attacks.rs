@@ -48,7 +48,7 @@ impl Folder {
     fn forced(&self, template: &str, value: &str) -> (String, Vec<(String, String)>) {
         let mut text = template.to_owned();
         for found in templates(template).into_iter().rev() {
-            let variable = if found.is_file { "\"$FILE\"" } else { "\"$VALUE\"" };
+            let variable = if found.written.is_file { "\"$FILE\"" } else { "\"$VALUE\"" };
             let quoted = template[..found.range.start].ends_with('"');
             let variable = if quoted { variable.trim_matches('"') } else { variable };
             text.replace_range(found.range, variable);

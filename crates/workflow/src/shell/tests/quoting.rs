@@ -83,9 +83,9 @@ proptest! {
 
 #[test]
 fn values_are_passed_in_the_environment() {
-    let command = filled("echo {x} \"{x}\" '{x}' {file:x} ${HOME} {none}", "a");
+    let command = filled("echo {x} \"{x}\" '{x}' {file:x} ${HOME} @{none}", "a");
     let expected = "echo \"${ATOMIC_ARG1}\" \"${ATOMIC_ARG1}\" ''\"${ATOMIC_ARG1}\"'' \
-                    \"${ATOMIC_ARG2}\" ${HOME} {none}";
+                    \"${ATOMIC_ARG2}\" ${HOME} @{none}";
     assert_eq!(command.text, expected);
     assert_eq!(command.env, [("ATOMIC_ARG1".to_owned(), "a".to_owned())]);
     assert_eq!(command.files, [("ATOMIC_ARG2".to_owned(), "a".to_owned())]);

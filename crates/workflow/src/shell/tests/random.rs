@@ -60,7 +60,7 @@ const WORD: &str = ".QZ.";
 /// The command that an author would write who knows the value.
 fn with_word(template: &str, word: &str) -> String {
     let mut text = template.to_owned();
-    for found in templates(template).into_iter().rev().filter(|found| found.key == "x") {
+    for found in templates(template).into_iter().rev().filter(|found| found.written.key == "x") {
         text.replace_range(found.range, word);
     }
     text
