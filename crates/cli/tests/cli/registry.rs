@@ -102,7 +102,7 @@ fn an_agent_that_was_mended_is_used_on_resume() {
     let failed = env.ralph(&scene.toml(), &["--check", "true", "--max-attempts", "1"]);
     assert_eq!(failed.code, Some(1), "{failed:?}");
     write(&env, "home/.atomic/agents/worker.md", "You are careful.\n");
-    let mut command = env.atomic(["resume", "last"]);
+    let mut command = env.atomic(["resume", "last", "--all"]);
     command.current_dir(env.outside("home"));
     let ended = ran(command);
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -294,7 +294,7 @@ fn a_run_says_what_was_read_and_what_was_not() {
     let ran = env.ralph(&scene.toml(), &["--check", "true", "-v"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     insta::assert_snapshot!(ran.stderr);
-    let quiet = env.run(["resume", "last"]);
+    let quiet = env.ralph(&scene.toml(), &["--check", "true"]);
     assert!(quiet.stderr.starts_with("1 file is left out; atomic doctor says why\n"), "{quiet:?}");
 }
 

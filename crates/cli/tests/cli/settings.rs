@@ -306,7 +306,7 @@ fn a_script_is_found_again_from_elsewhere() {
     let run = ["run", "ralph", "x", "--script", "scene.toml", "--check", "true"];
     let failed = env.run([&run[..], &["--max-attempts", "1"]].concat());
     assert_eq!(failed.code, Some(1), "{failed:?}");
-    let mut resume = env.atomic(["resume", "last", "--max-attempts", "2"]);
+    let mut resume = env.atomic(["resume", "last", "--all", "--max-attempts", "2"]);
     resume.current_dir(env.outside("home"));
     let ended = ran(resume);
     assert_eq!(ended.code, Some(0), "{ended:?}");

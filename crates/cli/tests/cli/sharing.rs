@@ -74,7 +74,7 @@ fn a_session_is_resumed_from_another_folder() {
     let env = TestEnv::new();
     interrupted(&env);
     fs::write(env.work().join("go"), "").unwrap();
-    let mut command = env.atomic(["resume", "last"]);
+    let mut command = env.atomic(["resume", "last", "--all"]);
     command.current_dir("/");
     let ran = ran(command);
     assert_eq!(ran.code, Some(0), "{ran:?}");

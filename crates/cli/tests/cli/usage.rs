@@ -173,7 +173,8 @@ fn of_a_completed_session_the_result_is_shown() {
     let shown = env.run(["resume", "last"]);
     assert_eq!(shown.code, Some(0), "{shown:?}");
     assert!(shown.stdout.contains("✓ #1 Make part 1"), "{shown:?}");
-    assert!(shown.stdout.ends_with(&format!("Completed Ralph session: {id}\n")), "{shown:?}");
+    let end = format!("Completed Ralph session: {id}\nCompleted, not verified\n");
+    assert!(shown.stdout.ends_with(&end), "{shown:?}");
     assert!(shown.stderr.contains(&format!("Works in: {}", env.work().display())), "{shown:?}");
     let json = env.run(["resume", &id, "--json"]);
     assert_eq!(json.code, Some(0), "{json:?}");
