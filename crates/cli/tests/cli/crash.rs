@@ -21,7 +21,7 @@ use crate::process::{SOON, signal};
 /// A place to be killed at: the name of a fail-point, and at which hit of it.
 type Place = (&'static str, usize);
 
-fn undisturbed(scene: &Scene) -> Model {
+pub(crate) fn undisturbed(scene: &Scene) -> Model {
     let model = Case::model(scene, |case| case.ends(case.run(), 0));
     let all_once = model.begun.values().all(|times| *times == 1);
     assert!(all_once, "without a kill everything is begun once: {:?}", model.begun);
@@ -219,11 +219,15 @@ fn killed_while_an_answer_is_taken_in() {
 }
 
 /// Numbers that look random and are the same for the same seed.
-struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     /// A number from 0 to below 1.
-    fn roll(&mut self) -> f64 {
+    pub(crate) fn roll(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -233,7 +237,7 @@ impl Dice {
 }
 
 /// The seed in `ATOMIC_CRASH_SEED`, or another one each time.
-fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     let given = std::env::var("ATOMIC_CRASH_SEED").ok().map(|seed| seed.parse().unwrap());
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
     given.unwrap_or_else(clock)

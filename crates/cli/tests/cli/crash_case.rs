@@ -140,7 +140,7 @@ impl<'s> Case<'s> {
         command.stdout(said.try_clone().unwrap()).stderr(said).spawn().unwrap()
     }
 
-    fn said(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         fs::read_to_string(self.env.outside("said")).unwrap()
     }
 
@@ -254,17 +254,24 @@ impl<'s> Case<'s> {
         fs::read_to_string(self.session().unwrap().join("tasks.json")).ok()
     }
 
-    /// The headings in `progress.txt`. What runs side by side is in any order.
+    /// The headings in `progress.txt`. What runs side by side is in any order, so iterations are
+    /// without their numbers, which are there once each.
     fn progress(&self) -> Vec<String> {
         let path = self.session().unwrap().join("progress.txt");
         let text = fs::read_to_string(path).unwrap_or_default();
-        let mut lines: Vec<_> =
-            text.lines().filter(|line| line.starts_with('#')).map(str::to_owned).collect();
+        let (mut lines, mut numbers) = (vec![], vec![]);
+        for line in text.lines().filter(|line| line.starts_with('#')) {
+            let iteration = line.strip_prefix("## Iteration ").and_then(|it| it.split_once(" — "));
+            lines.push(iteration.map_or(line, |(_, task)| task).to_owned());
+            numbers.extend(iteration.map(|(number, _)| number.parse::<usize>().unwrap()));
+        }
         lines.sort();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (1..=numbers.len()).collect::<Vec<_>>(), "{}", self.name);
         lines
     }
 
-    /// Every file in the project that is not the session's or made by cargo.
+    /// Every file in the project that is not the session's or made by cargo or git.
     pub(crate) fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files = BTreeMap::new();
         let work = self.env.work();
@@ -273,8 +280,8 @@ impl<'s> Case<'s> {
             for entry in fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();
                 let inside = path.strip_prefix(&work).unwrap().to_owned();
-                let ours =
-                    [".ralph", ".atomic", "target"].iter().any(|name| inside.starts_with(name));
+                let ours = [".ralph", ".atomic", "target", ".git"];
+                let ours = ours.iter().any(|name| inside.starts_with(name));
                 match path.is_dir() {
                     _ if ours => {}
                     true => folders.push(path),

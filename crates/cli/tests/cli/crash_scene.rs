@@ -31,6 +31,13 @@ const PROMPT: &str = "Build it";
 const NO_HOLE: &str = "echo \"gate $ATOMIC_STEP\" >> \"$LEDGER\"; \
                        test ! -f hole.txt || { echo there is a hole; exit 1; }";
 
+/// The check of the night, in a file that workers can rewrite.
+const CHECK_FILE: &str = "echo \"gate $ATOMIC_STEP\" >> \"$LEDGER\"\n\
+                          test ! -f hole.txt || { echo there is a hole; exit 1; }\n";
+
+/// A worker's text in place of the task list.
+const EDIT_TASKS: &str = "printf nonsense > \"$(ls -d .ralph/sessions/*/)tasks.json\"";
+
 /// The check of the crate.
 const CARGO_TEST: &str =
     "echo \"gate $ATOMIC_STEP\" >> \"$LEDGER\"; exec cargo test --offline --quiet";
@@ -57,6 +64,25 @@ impl Scene {
     /// something once.
     pub(crate) fn house() -> Self {
         Self::ralph(house(""), vec!["--on-question", "recommended", "--check", NO_HOLE])
+    }
+
+    /// Fourteen tasks in a lattice, with workers that clean and reset the folder, rewrite the check and
+    /// edit the task file.
+    pub(crate) fn night() -> Self {
+        Self::night_with(EDIT_TASKS)
+    }
+
+    /// The same, in which one worker runs this command on the session.
+    pub(crate) fn night_with(attack: &str) -> Self {
+        let settings = vec!["--on-question", "recommended", "--check", "sh check.sh"];
+        Self::ralph(night(attack), settings).begun_with(PROMPT.to_owned(), |env| {
+            std::fs::write(env.work().join("check.sh"), CHECK_FILE).unwrap();
+            let begin = "git init -q && git add -A && git -c user.name=n -c user.email=n@example.com \
+                         commit -qm check";
+            let git = Command::new("sh").args(["-c", begin]).current_dir(env.work()).status();
+            assert!(git.unwrap().success());
+            std::env::var_os("PATH").unwrap().into()
+        })
     }
 
     /// The same with so much talk that the journal is worth snapshots.
@@ -156,11 +182,12 @@ const ASK_FOR_COLOUR: &str = "  { ask = { question = \"Which colour?\", \
                               options = [{ label = \"Blue\" }, { label = \"Red (Recommended)\" }] } },\n";
 
 /// Asks unless it knows already, and does the same either way.
-fn choose_colour(task: &str) -> String {
+fn choose_colour(task: &str, begin: &str) -> String {
     let paint = write("colour.txt", "red\n");
     let known = [task, "The user's answer: Red (Recommended)"];
-    worker(&known, &paint, "Red (Recommended)")
-        + &worker(&[task], &(ASK_FOR_COLOUR.to_owned() + &paint), "{answer}")
+    let ask = format!("{begin}{ASK_FOR_COLOUR}{paint}");
+    worker(&known, &format!("{begin}{paint}"), "Red (Recommended)")
+        + &worker(&[task], &ask, "{answer}")
 }
 
 fn house(talk: &str) -> String {
@@ -197,7 +224,7 @@ fn house(talk: &str) -> String {
                 + "  { edit = { path = \"ground.txt\", find = \"ground\", replace = \"floor\" } },\n"),
             "right",
         ),
-        choose_colour("Task #4:"),
+        choose_colour("Task #4:", ""),
         worker(&["Task #5-bug-1:"], "  { delete = \"hole.txt\" },\n", "no hole"),
         worker(
             &["Task #5:", "An earlier attempt at this task failed"],
@@ -216,13 +243,94 @@ fn house(talk: &str) -> String {
     .concat()
 }
 
+/// Tasks, and what blocks each: two of them are alone, so that they can do harm to the whole folder.
+const LATTICE: [(u32, &[u32]); 14] = [
+    (1, &[]),
+    (2, &[1]),
+    (3, &[1]),
+    (4, &[1]),
+    (5, &[2, 3, 4]),
+    (6, &[5]),
+    (7, &[5]),
+    (8, &[5]),
+    (9, &[6, 7]),
+    (10, &[7, 8]),
+    (11, &[9, 10]),
+    (12, &[11]),
+    (13, &[11]),
+    (14, &[12, 13]),
+];
+
+fn shell(command: &str) -> String {
+    format!("  {{ run = '''{command}''' }},\n")
+}
+
+/// Commits one file. A commit that was cut off leaves git's lock behind.
+fn commit(file: &str) -> String {
+    shell(&format!(
+        "flock .git/night sh -c \"rm -f .git/index.lock; git add -A {file}; \
+         git -c user.name=n -c user.email=n@example.com commit -qm {file} -- {file}; \
+         git diff --quiet HEAD -- {file}\""
+    ))
+}
+
+/// Writes and commits a part of the house.
+fn part(number: u32) -> String {
+    let file = format!("part-{number}.txt");
+    say("I begin.") + &write(&file, &format!("part {number}\n")) + &commit(&file)
+}
+
+fn night(attack: &str) -> String {
+    let row = |(id, blockers): &(u32, &[u32])| {
+        let blockers: Vec<_> = blockers.iter().map(|id| format!("#{id}")).collect();
+        serde_json::json!({"id": format!("#{id}"), "content": format!("Make part {id}"), "blockedBy": blockers})
+    };
+    let plan = serde_json::Value::Array(LATTICE.iter().map(row).collect()).to_string();
+    let finding = r#"{"findings": [{"title": "There is no door", "body": "Nobody can go in.",
+        "path": "door.txt", "line": 1, "priority": 1}], "verdict": "incorrect"}"#;
+    let mut turns = vec![turn("planner", "plan", &[], &say(&plan))];
+    let task = |id: u32| format!("Task #{id}:");
+    let bug_fix = |id: u32| format!("Task #{id}-bug-1:");
+    let tried = "An earlier attempt at this task failed";
+    // First tries that their workers call failed.
+    let gave_up = r#"{"status": "failed", "summary": "", "error": "the wood is too short"}"#;
+    for id in [3, 6] {
+        turns.push(worker(&[&bug_fix(id)], &say("I begin."), "longer wood"));
+        turns.push(worker(&[&task(id), tried], &part(id), "part"));
+        turns.push(turn("worker", "work", &[&task(id)], &say(gave_up)));
+    }
+    // First tries that only the check finds wrong.
+    let rewrite = write("check.sh", &format!("# Shorter.\n{CHECK_FILE}")) + &commit("check.sh");
+    let harm = say("I begin.") + &rewrite + &shell(attack);
+    for (id, harm) in [(11, harm), (14, String::new())] {
+        let wrong = write("hole.txt", "hole\n") + &part(id);
+        turns.push(worker(&[&bug_fix(id)], "  { delete = \"hole.txt\" },\n", "no hole"));
+        turns.push(worker(&[&task(id), tried], &part(id), "part"));
+        turns.push(worker(&[&task(id)], &(harm + &wrong), "part"));
+    }
+    let clean = shell("git reset --hard -q; git clean -fdxq");
+    turns.push(worker(&[&task(5)], &(say("I begin.") + &clean + &part(5)), "part"));
+    turns.push(choose_colour(&task(4), &say("I begin.")));
+    for (id, _) in LATTICE.iter().filter(|(id, _)| ![3, 4, 5, 6, 11, 14].contains(id)) {
+        turns.push(worker(&[&task(*id)], &part(*id), "part"));
+    }
+    turns.push(worker(
+        &["Task #15:"],
+        &(write("door.txt", "door\n") + &commit("door.txt")),
+        "door",
+    ));
+    turns.push(turn("reviewer", "review", &["Review round 1"], &say(finding)));
+    turns.push(clean_review("Review round 2"));
+    turns.concat()
+}
+
 fn unanswered() -> String {
     let plan = r##"[{"id": "#1", "content": "Choose the colour"},
         {"id": "#2", "content": "Lay the ground"},
         {"id": "#3", "content": "Paint it", "blockedBy": ["#1", "#2"]}]"##;
     [
         turn("planner", "plan", &[], &say(plan)),
-        choose_colour("Task #1:"),
+        choose_colour("Task #1:", ""),
         worker(&["Task #2:"], &write("ground.txt", "ground\n"), "ground"),
         worker(&["Task #3:"], &write("paint.txt", "paint\n"), "paint"),
         clean_review("Review round 1"),

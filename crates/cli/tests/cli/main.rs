@@ -16,6 +16,7 @@ mod backends;
 mod ceilings;
 mod crash;
 mod crash_case;
+mod crash_night;
 mod crash_rules;
 mod crash_scene;
 mod crash_typescript;
