@@ -49,6 +49,15 @@ impl TaskStatus {
             Self::Failed => "failed",
         }
     }
+
+    /// The status in the words of task files of version 1.0.
+    pub fn version_1_word(self) -> &'static str {
+        match self {
+            Self::Completed => "passing",
+            Self::Failed => "failing",
+            Self::Pending | Self::InProgress => self.word(),
+        }
+    }
 }
 
 /// The keys of what is to be done, in order of precedence.

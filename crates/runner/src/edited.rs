@@ -230,11 +230,7 @@ impl Before<'_> {
         let words = self.list.iter().filter_map(|row| row.get("status")?.as_str());
         let is_version_1 =
             words.into_iter().any(|word| matches!(word, "passing" | "failing" | "skipped"));
-        match status {
-            TaskStatus::Completed if is_version_1 => "passing",
-            TaskStatus::Failed if is_version_1 => "failing",
-            _ => status.word(),
-        }
+        if is_version_1 { status.version_1_word() } else { status.word() }
     }
 }
 

@@ -8,7 +8,7 @@ use atomic_event::{Created, Ending, Event, Moment, Patch, StepError, Verified};
 use atomic_graph::State;
 use atomic_graph::task::Task;
 use atomic_session::{
-    CheckSummary, PullRequest, Session, SessionError, SessionStatus, SessionSummary, TaskCount,
+    CheckSummary, Product, Session, SessionError, SessionStatus, SessionSummary, TaskCount,
     TaskRow, TaskStatus,
 };
 use serde_json::Value;
@@ -80,7 +80,7 @@ impl Run {
         let Some(mut summary) = summary(&self.created, &self.book, tasks, checks) else {
             return Ok(());
         };
-        summary.result = self.machine.result().cloned();
+        summary.product.result = self.machine.result().cloned();
         Ok(self.session.write_summary(&summary)?)
     }
 
@@ -223,8 +223,7 @@ pub(crate) fn summary(
         model: created.model.clone(),
         tasks,
         cost_usd: book.spent.cost_usd.filter(|_| !book.spent.cost_unknown),
-        result: None,
-        pull_request: PullRequest::default(),
+        product: Product::default(),
         checks,
     })
 }
@@ -247,7 +246,7 @@ impl Past {
         let Some(mut summary) = summary(&self.created, &self.book, tasks, checks) else {
             return Ok(());
         };
-        summary.result = self.machine.result().cloned();
+        summary.product.result = self.machine.result().cloned();
         session.write_summary(&summary)
     }
 }

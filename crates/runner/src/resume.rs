@@ -89,9 +89,8 @@ impl Run {
         let before = settings.clone();
         adjust(&mut settings);
         refuse_unusable(&stage, &workflow.graph, settings.max_cost_usd.is_some())?;
-
         crate::place::refuse_unchecked(&workflow, &settings, &past.created)?;
-        let backend = stage.backend.id();
+        refuse_other_backend(&stage, &past.created)?;
         let mut created = past.created;
         if let Some(workspace) = options.workspace {
             created.workspace = workspace;
@@ -103,12 +102,6 @@ impl Run {
         run.book = past.book;
         let known = run.machine.newest();
         run.ceilings.basis = Basis::of(&certify(run.machine.program().graph(), &known), &known);
-        if backend != run.created.backend {
-            return Err(RunError::Refused(format!(
-                "the session works with the backend {}, not {backend}",
-                run.created.backend
-            )));
-        }
         run.project_progress(&past.progress)?;
         let revived = match resumable {
             Ok(revived) => revived,
@@ -237,6 +230,15 @@ impl Run {
         let text = crate::keep::told(&restored?);
         Some(Event::Noted { text })
     }
+}
+
+fn refuse_other_backend(stage: &Stage, created: &Created) -> Result<(), RunError> {
+    let backend = stage.backend.id();
+    if backend == created.backend {
+        return Ok(());
+    }
+    let own = &created.backend;
+    Err(RunError::Refused(format!("the session works with the backend {own}, not {backend}")))
 }
 
 /// Brings the files of a completed session up to date, in case the program ended before it did, and

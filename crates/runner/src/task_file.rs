@@ -206,11 +206,7 @@ impl TaskList {
     fn set_status(&mut self, wanted: &str, status: TaskStatus, error: Option<&str>) -> Option<()> {
         let is_version_1 = self.is_version_1();
         let row = self.rows().iter_mut().find(|row| id(row) == Some(wanted))?.as_object_mut()?;
-        let word = match status {
-            TaskStatus::Completed if is_version_1 => "passing",
-            TaskStatus::Failed if is_version_1 => "failing",
-            _ => status.word(),
-        };
+        let word = if is_version_1 { status.version_1_word() } else { status.word() };
         row.insert("status".to_owned(), word.into());
         // Version 1.0 has no place for an error but its `metadata`.
         let about = if is_version_1 {

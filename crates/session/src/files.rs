@@ -70,26 +70,26 @@ pub struct SessionSummary {
     pub tasks: TaskCount,
     /// What it cost so far; nothing when that is not known, which is not zero.
     pub cost_usd: Option<f64>,
-    /// What the function of a plain async workflow returned, if it returned anything. Values over
-    /// 16 KB stand in `blobs/`, as in the journal.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<Value>,
-    /// The pull request, when one was opened.
+    /// What came of the run.
     #[serde(flatten)]
-    pub pull_request: PullRequest,
+    pub product: Product,
     /// What checks say, where the workflow runs some.
     #[serde(flatten)]
     pub checks: Option<CheckSummary>,
 }
 
-/// What `session.json` says of a pull request.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What came of a run besides its tasks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PullRequest {
-    /// Its address.
+pub struct Product {
+    /// What the function of a plain async workflow returned, if it returned anything. Values over
+    /// 16 KB stand in `blobs/`, as in the journal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// The address of the pull request, when one was opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pr_url: Option<String>,
-    /// Its branch.
+    /// The branch of the pull request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pr_branch: Option<String>,
 }
@@ -109,7 +109,7 @@ impl Session {
     /// Writes `session.json`, unless it says the same already.
     pub fn write_summary(&mut self, summary: &SessionSummary) -> Result<(), SessionError> {
         let mut summary = summary.clone();
-        if let Some(result) = &mut summary.result {
+        if let Some(result) = &mut summary.product.result {
             self.journal.lift(result)?;
         }
         let bytes = readable_json(&summary)?;

@@ -40,7 +40,7 @@ pub use checks::{
 };
 pub use disk::{AppendFile, Disk, Layout, Lock, LockError, MemoryDisk, RealDisk};
 pub use error::SessionError;
-pub use files::{PullRequest, SessionStatus, SessionSummary, TaskCount};
+pub use files::{Product, SessionStatus, SessionSummary, TaskCount};
 pub use fork::Fork;
 pub use inbox::{InboxAnswer, Left, leave_answer};
 pub use index::{FindError, Index, IndexEntry, Listing};

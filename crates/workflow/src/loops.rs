@@ -51,9 +51,9 @@ fn round(call: &Call<'_>) -> Option<u32> {
 }
 
 fn says(output: &Value, signal: &str) -> bool {
-    match output {
-        Value::String(text) => text.contains(signal),
-        other => other.to_string().contains(signal),
+    match output.as_str() {
+        Some(text) => text.contains(signal),
+        None => output.to_string().contains(signal),
     }
 }
 

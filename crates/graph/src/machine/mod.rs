@@ -421,9 +421,12 @@ impl Machine {
             for visit in &mut frame.active {
                 let kind = &self.program.plan(frame.plan).node(visit.node).kind;
                 // Fans that begin every item once know by it which names are taken.
-                let over = match kind {
-                    Kind::Each(each) if each.ready == Ready::Tasks => Some(&each.over),
-                    _ => None,
+                let over = if let Kind::Each(each) = kind
+                    && each.ready == Ready::Tasks
+                {
+                    Some(&each.over)
+                } else {
+                    None
                 };
                 let rows = over.and_then(|key| changes.0.get(key)).into_iter().flatten();
                 let Some(region) = visit.state.region_mut() else { continue };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use atomic_event::Moment;
 use atomic_session::{
-    Disk, FindError, InboxAnswer, Index, IndexEntry, Kept, PullRequest, RealDisk, Session,
+    Disk, FindError, InboxAnswer, Index, IndexEntry, Kept, Product, RealDisk, Session,
     SessionStatus, SessionSummary, TaskCount, TaskRow, TaskStatus, leave_answer,
 };
 use serde_json::json;
@@ -34,8 +34,7 @@ fn summary() -> SessionSummary {
         model: None,
         tasks: TaskCount { done: 1, total: 2, kept_edits: vec![] },
         cost_usd: None,
-        result: None,
-        pull_request: PullRequest::default(),
+        product: Product::default(),
         checks: None,
     }
 }
