@@ -244,7 +244,7 @@ impl Narrator {
             Report::Compacted { .. } => aside("The conversation was summarised.".to_owned()),
             Report::Waited(wait) => aside(wait_line(wait)),
             Report::Remarked { text } => aside(text.clone()),
-            // What follows from these is told at the end of the run.
+            // The verification summary is sent at the end of the run.
             Report::Checked(_) | Report::ProjectRead(_) => vec![],
         }
     }

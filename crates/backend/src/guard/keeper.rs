@@ -135,7 +135,7 @@ impl Keeper {
             }
         }
         while begun.elapsed() < GIVE_UP {
-            // What forked meanwhile is met in the next round: the killed parent's children become ours.
+            // The next round kills processes forked meanwhile: orphans become our children.
             processes::kill(&processes::below(getpid())?);
             is_ready(&self.child_changed, ROUND)?;
             if !self.reap()? {

@@ -127,7 +127,7 @@ pub(super) fn start_guard(
     let (guard, found) = {
         let mut guards = locked(&reaper.guards);
         let guard = start()?;
-        // Nobody can have reaped it yet, so the number is still its own.
+        // The guard is not reaped before `start_guard` returns, so its pid is not reused yet.
         let pid = guard.id().map(u32::cast_signed);
         let found = pid.and_then(processes::look_at);
         if let Some(pid) = pid {

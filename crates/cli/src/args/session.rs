@@ -1,4 +1,4 @@
-//! What can be typed to say which session is meant.
+//! Arguments that select a session.
 
 use clap::{Args, Subcommand};
 

@@ -13,7 +13,7 @@ pub(super) struct Copied<'c> {
     pub(super) original: &'c Path,
     /// Its folder in the copy.
     pub(super) copy: &'c Path,
-    /// What was typed, with `{}` for the session, where somebody has typed it.
+    /// Command line of the user with `{}` in place of the session; `None` for editors.
     pub(super) command: Option<&'c str>,
 }
 

@@ -143,7 +143,7 @@ impl Finder<'_> {
             let here = Place::of(&self.here);
             let all = self.args.all;
             let entries = std::mem::take(&mut listing.entries).into_iter();
-            // One that was killed before its first event has nothing in its folder.
+            // A session killed before its first event has an empty folder.
             let has_begun =
                 |entry: &IndexEntry| is_startable(entry) || entry.dir.join("session.json").exists();
             let is_it = |entry: &IndexEntry| {
@@ -266,7 +266,7 @@ fn is_there(entry: &IndexEntry) -> bool {
 /// Whether a folder has a journal with something in it.
 pub(super) fn has_journal(dir: &Path) -> bool {
     let found = stage::disk().state(&dir.join("journal.jsonl"));
-    // A journal that cannot be looked at is there, and whoever reads it is told why.
+    // An unreadable journal counts as present; opening the session reports the error.
     found.map_or(true, |found| found.is_some_and(|found| found.size > 0))
 }
 
