@@ -17,6 +17,7 @@ use super::record::Note;
 use super::seat::{Mind, Orders, Seat};
 use super::start::Begun;
 use super::trouble;
+use crate::commands::resume::{Finished, is_one_turn};
 use crate::show::{LastWords, check_lines, last_words, proper_name, question_text};
 
 /// Everything around a run.
@@ -87,6 +88,16 @@ impl Player<'_> {
                 Ok((StopReason::EndTurn, said))
             }
         }
+    }
+
+    /// Tells the result of a session that was completed before.
+    pub(super) fn tell_result(&self, finished: &Finished) {
+        let Finished { created, ended, .. } = finished;
+        let is_one_turn = is_one_turn(created);
+        if is_one_turn && let Some(text) = last_words(&ended.dir).text {
+            self.line.say(&text);
+        }
+        self.tell_end(ended, created.workflow.as_str(), is_one_turn);
     }
 
     /// The last words of a run.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::record::Note;
 use crate::args::AcpArgs;
 use crate::catalog::Catalog;
-use crate::commands::resume::{Prepared, Wanted, first_fact, is_one_turn};
+use crate::commands::resume::{Finished, Prepared, Wanted, first_fact, is_one_turn};
 use crate::commands::{FoundSession, find_session_in, sessions, working_folder};
 use crate::failure::Failure;
 use crate::gate::Refused;
@@ -34,6 +34,14 @@ pub(super) struct Begun {
     pub(super) is_new: bool,
     /// Where it works.
     pub(super) folder: PathBuf,
+}
+
+/// What resuming a session leads to.
+pub(super) enum Resumed {
+    /// The run goes on.
+    Running(Box<Begun>),
+    /// The session was completed before, and only its result is shown.
+    Finished(Box<Finished>),
 }
 
 /// Why a run has not begun.
@@ -137,17 +145,21 @@ impl Wish {
         Ok(Begun { run, show, name, is_one_turn, is_new: true, folder: self.folder.clone() })
     }
 
-    /// Takes the session in a folder up again.
-    pub(super) fn resume(&self, dir: PathBuf, more: Option<String>) -> Result<Begun, Failure> {
+    /// Resumes the session in a folder.
+    pub(super) fn resume(&self, dir: PathBuf, more: Option<String>) -> Result<Resumed, Failure> {
         let wanted = Wanted { instruction: more, upgrade: false };
         let asking = (true, Asking::Nobody);
         let found = FoundSession { workspace: working_folder(&dir), dir, is_copy: false };
+        if let Some(finished) = Finished::find(&found, &wanted, &self.args.settings)? {
+            return Ok(Resumed::Finished(Box::new(finished)));
+        }
         let prepared = Prepared::new(found, wanted, &self.args.settings, asking, false)?;
         let Created { workflow, workspace, .. } = &prepared.created;
         let (name, folder) = (workflow.to_string(), workspace.clone());
         let is_one_turn = is_one_turn(&prepared.created);
         let (run, show) = prepared.take_up(vec![])?;
-        Ok(Begun { run, show, name, is_one_turn, is_new: false, folder })
+        let begun = Begun { run, show, name, is_one_turn, is_new: false, folder };
+        Ok(Resumed::Running(Box::new(begun)))
     }
 }
 

@@ -18,7 +18,7 @@ use super::play::{Player, apart};
 use super::record::{self, Note};
 use super::seat::{Mind, Orders, Seat};
 use super::slash::{Meant, meant};
-use super::start::{self, Begun, Hindrance, Wish};
+use super::start::{self, Begun, Hindrance, Resumed, Wish};
 use super::{commands, trouble};
 use crate::commands::find_session_in;
 use crate::failure::Failure;
@@ -162,7 +162,11 @@ impl Turn<'_> {
     ) -> Result<StopReason, Error> {
         let wish = self.wish(mind);
         match apart(move || wish.resume(dir, more)).await? {
-            Ok(begun) => Ok(self.player.see_through(begun, mind).await?.0),
+            Ok(Resumed::Running(begun)) => Ok(self.player.see_through(*begun, mind).await?.0),
+            Ok(Resumed::Finished(finished)) => {
+                self.player.tell_result(&finished);
+                Ok(StopReason::EndTurn)
+            }
             Err(Failure::Usage(why)) => Ok(self.refuse(&why)),
             Err(failure) => Err(trouble::of_failure(&failure)),
         }

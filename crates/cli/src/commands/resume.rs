@@ -47,9 +47,8 @@ pub(crate) fn resume_in(
     flags: &SettingsArgs,
     output: &OutputArgs,
 ) -> Result<ExitCode, Failure> {
-    if let Some(last) = completed(&found.dir)? {
-        refuse_strangers(&found.dir, &settings::for_resume(flags)?, "resume", &[])?;
-        return show_result(&found, &last, &wanted, output);
+    if let Some(finished) = Finished::find(&found, &wanted, flags)? {
+        return Ok(finished.show(output));
     }
     let somebody = somebody_is_there(output);
     let asking = Asking::if_somebody(somebody);
@@ -73,42 +72,61 @@ pub(super) fn completed(dir: &Path) -> Result<Option<Envelope>, Failure> {
     Ok(last)
 }
 
-/// Prints the result of a completed session.
-fn show_result(
-    found: &FoundSession,
-    last: &Envelope,
-    wanted: &Wanted,
-    output: &OutputArgs,
-) -> Result<ExitCode, Failure> {
-    let mut created = first_fact(&found.dir)?;
-    if let Some(workspace) = &found.workspace {
-        created.workspace.clone_from(workspace);
+/// A completed session, of which only the result is left to show.
+pub(crate) struct Finished {
+    /// What the session was about.
+    pub(crate) created: Created,
+    /// How it ended.
+    pub(crate) ended: Ended,
+    /// The event that completed it.
+    last: Envelope,
+}
+
+impl Finished {
+    /// Returns the result of the session in this folder, when it is completed.
+    pub(crate) fn find(
+        found: &FoundSession,
+        wanted: &Wanted,
+        flags: &SettingsArgs,
+    ) -> Result<Option<Self>, Failure> {
+        let Some(last) = completed(&found.dir)? else { return Ok(None) };
+        refuse_strangers(&found.dir, &settings::for_resume(flags)?, "resume", &[])?;
+        let mut created = first_fact(&found.dir)?;
+        if let Some(workspace) = &found.workspace {
+            created.workspace.clone_from(workspace);
+        }
+        let session = created.session.clone();
+        if wanted.instruction.is_some() {
+            return Err(Failure::Usage(format!(
+                "{session}: the session is completed, so no agent would read the instruction\n  \
+                 hint: make a new session of it and resume that: atomic fork {session}"
+            )));
+        }
+        let (disk, holder) = (stage::disk(), stage::holder());
+        // The program may have ended before it wrote the files. The result does not depend on them.
+        let index = home::index(&disk);
+        let checks = atomic_runner::finished(&disk, index.as_deref(), found.dir.clone(), &holder);
+        let (dir, checks) = (found.dir.clone(), checks.ok().flatten());
+        let ended = Ended { session, dir, outcome: Outcome::Completed, checks };
+        Ok(Some(Self { created, ended, last }))
     }
-    let session = created.session.clone();
-    if wanted.instruction.is_some() {
-        return Err(Failure::Usage(format!(
-            "{session}: the session is completed, so no agent would read the instruction\n  hint: \
-             make a new session of it and resume that: atomic fork {session}"
-        )));
+
+    /// Prints the result.
+    fn show(&self, output: &OutputArgs) -> ExitCode {
+        super::tell_folder(&self.created.workspace);
+        if output.json {
+            paint::line(&serde_json::to_string(&self.last).unwrap_or_default());
+        }
+        let look = look_of(&self.created);
+        if look != Look::Steps
+            && !output.for_programs()
+            && let Some(text) = show::last_words(&self.ended.dir).text
+        {
+            paint::value(&text);
+        }
+        show::farewell(output, look, &self.ended);
+        ExitCode::SUCCESS
     }
-    let (disk, holder) = (stage::disk(), stage::holder());
-    // The program may have ended before it wrote the files. The result does not depend on them.
-    let index = home::index(&disk);
-    let checks = atomic_runner::finished(&disk, index.as_deref(), found.dir.clone(), &holder);
-    super::tell_folder(&created.workspace);
-    if output.json {
-        paint::line(&serde_json::to_string(last).unwrap_or_default());
-    }
-    let (dir, outcome) = (found.dir.clone(), Outcome::Completed);
-    let look = look_of(&created);
-    if look != Look::Steps
-        && !output.for_programs()
-        && let Some(text) = show::last_words(&dir).text
-    {
-        paint::value(&text);
-    }
-    show::farewell(output, look, &Ended { session, dir, outcome, checks: checks.ok().flatten() });
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Everything that is needed to take a session up again.

@@ -256,3 +256,29 @@ fn nothing_outlives_us_when_we_are_killed_and_the_session_goes_on() {
     assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
     eventually("it is completed", SOON, || env.summary()["status"] == "completed");
 }
+
+#[test]
+fn a_completed_session_shows_its_result_in_an_editor() {
+    let env = TestEnv::new();
+    let script = Scene::of(&[("#1", &[])]).rest().toml();
+    let mut raw = Raw::start(&env, &script);
+    raw.initialize();
+    let session = raw.open(&env);
+    raw.prompt(3, &session, "/ralph Build it");
+    raw.hear(|heard| heard["id"] == 3);
+    let id = env.session().file_name().unwrap().to_str().unwrap().to_owned();
+    let completed = format!("Completed Ralph session: {id}");
+    let workers = env.ledger();
+    for (id, prompt) in [(4, "/resume"), (5, "/resume last"), (6, "/ralph --resume last")] {
+        raw.prompt(id, &session, prompt);
+        let told = raw.hear(|heard| heard.to_string().contains(&completed));
+        assert!(told.to_string().contains("agent_message_chunk"), "{prompt}: {told}");
+        raw.hear(|heard| heard.to_string().contains("Completed, not verified"));
+        let answer = raw.hear(|heard| heard["id"] == id);
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{prompt}: {answer}");
+    }
+    raw.prompt(7, &session, "/resume last \"and a menu\"");
+    raw.hear(|heard| heard.to_string().contains("no agent would read the instruction"));
+    raw.hear(|heard| heard["id"] == 7);
+    assert_eq!(env.ledger(), workers, "no worker runs again");
+}
