@@ -71,10 +71,9 @@ pub enum SessionError {
         /// What is wrong with it.
         problem: String,
     },
-    /// Somebody else has written to the journal of a running process.
+    /// Another program has changed the journal of a run.
     #[error(
-        "{path}: the journal was changed while Atomic was at work in the session: {problem}\n  \
-         hint: {}",
+        "{path}: the journal was changed by another program: {problem}\n  hint: {}",
         way_on(path, *is_kept)
     )]
     Changed {

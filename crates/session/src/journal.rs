@@ -100,10 +100,13 @@ impl Journal {
         let wanted = folders.keep.as_ref();
         let keep = wanted.map(|keep| Keep::establish(disk, dir, keep, &mut locks)).transpose();
         // A home folder that is full or read-only does not keep anybody from working.
-        let (keep, unkept) = match keep {
+        let (mut keep, unkept) = match keep {
             Ok(keep) => (keep, None),
             Err(error) => (None, Some(error)),
         };
+        if let Some(keep) = &mut keep {
+            keep.note_length(position.end);
+        }
         let blobs = Blobs::new(Arc::clone(disk), dir, keep.as_ref().map(Keep::folder));
         let seen = file.state().map_err(failed("look at"))?;
         let disk = Arc::clone(disk);
@@ -285,6 +288,9 @@ impl Journal {
         {
             self.unkept = Some(SessionError::while_doing("write to", keep.folder())(error));
             self.stop_keeping();
+        }
+        if let Some(keep) = &mut self.keep {
+            keep.note_length(self.position.end);
         }
         Ok(())
     }

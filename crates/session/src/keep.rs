@@ -25,6 +25,13 @@ use crate::{AppendFile, Disk, Lock, LockError, SessionError};
 /// The position of a journal that was changed under the process that wrote it.
 const POSITION: &str = "position.json";
 
+/// The length of the journal after each append, a number a line. A number is written once the journal
+/// is durable, so a journal that is shorter than the last number was cut off, and not by a crash.
+const LENGTHS: &str = "lengths";
+
+/// The size at which the file of lengths begins anew, in bytes.
+const LENGTHS_LIMIT: u64 = 64 * 1024;
+
 /// The folders of a session.
 #[derive(Clone, Debug)]
 pub struct SessionFolders {
@@ -226,6 +233,8 @@ pub(crate) struct Keep {
     folder: PathBuf,
     /// The second journal, where that is a copy.
     copy: Option<Box<dyn AppendFile>>,
+    /// The file of lengths and its size. Without it a cut journal is noticed only by its process.
+    lengths: Option<(Box<dyn AppendFile>, u64)>,
 }
 
 impl Keep {
@@ -236,10 +245,14 @@ impl Keep {
         folder: &Path,
         locks: &mut JournalLocks,
     ) -> Result<Self, SessionError> {
-        let mut keep = Self { disk: Arc::clone(disk), folder: folder.to_owned(), copy: None };
+        let (disk, folder) = (Arc::clone(disk), folder.to_owned());
+        let mut keep = Self { disk, folder, copy: None, lengths: None };
+        let (disk, folder) = (&keep.disk, &keep.folder);
         disk.create_dir(folder).map_err(SessionError::while_doing("create", folder))?;
         link_values(disk.as_ref(), dir, folder)?;
         keep.link_journal(dir, locks)?;
+        let lengths = keep.disk.append(&keep.folder.join(LENGTHS)).ok();
+        keep.lengths = lengths.map(|file| (file, LENGTHS_LIMIT));
         Ok(keep)
     }
 
@@ -278,6 +291,18 @@ impl Keep {
         copy.sync()
     }
 
+    /// Notes the length of the journal, which is durable up to there.
+    pub(crate) fn note_length(&mut self, end: u64) {
+        let Some((file, size)) = &mut self.lengths else { return };
+        let line = format!("{end}\n");
+        let begun = if *size < LENGTHS_LIMIT { Ok(()) } else { file.cut(0).map(|()| *size = 0) };
+        *size += line.len() as u64;
+        if begun.and_then(|()| file.write(line.as_bytes())).is_err() {
+            // An older number says less, and nothing wrong.
+            self.lengths = None;
+        }
+    }
+
     /// Remembers how far a journal went that somebody has changed since.
     pub(crate) fn note_position(&self, position: Position) {
         let note = Note { seq: position.seq, end: position.end, crc: position.crc };
@@ -298,6 +323,33 @@ struct Note {
     seq: u64,
     end: u64,
     crc: u32,
+}
+
+/// Refuses a journal that was cut off after its process was killed.
+pub(crate) fn require_length(
+    disk: &dyn Disk,
+    folders: &SessionFolders,
+    position: Position,
+) -> Result<(), SessionError> {
+    let Some(keep) = &folders.keep else { return Ok(()) };
+    let bytes = disk.read(&keep.join(LENGTHS), 2 * LENGTHS_LIMIT).unwrap_or_default();
+    match last_length(&bytes) {
+        Some(noted) if position.end < noted => {
+            let found = position.end;
+            Err(SessionError::Changed {
+                path: folders.dir.join(JOURNAL),
+                problem: format!("{noted} bytes were written, {found} are left"),
+                is_kept: false,
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the last number that was written to its end.
+fn last_length(bytes: &[u8]) -> Option<u64> {
+    let (whole, _) = std::str::from_utf8(bytes).ok()?.rsplit_once('\n')?;
+    whole.lines().next_back()?.parse().ok()
 }
 
 /// Refuses a journal that is not what it was when it was changed under the process that wrote it.

@@ -146,6 +146,7 @@ impl Session {
             Tail::Torn(bytes) => Some(keep_aside(disk.as_ref(), &dir, scan.position.end, bytes)?),
         };
         keep::require_noted(disk.as_ref(), &folders, scan.position)?;
+        keep::require_length(disk.as_ref(), &folders, scan.position)?;
         let journal = Journal::open(&disk, &folders, scan.position, &scan.tail, locks)?;
         let snapshots = Snapshots::new(Arc::clone(&disk), &dir, snapshot.as_ref());
         let snapshot = snapshot.map(|snapshot| snapshot.payload);

@@ -95,7 +95,8 @@ fn a_night_whose_journal_a_worker_edits() {
     let (status, said) = case.ended(case.run());
     assert_eq!(status.code(), Some(1), "{said}");
     let journal = case.session().unwrap().join("journal.jsonl");
-    assert!(said.contains("journal.jsonl"), "{said}");
+    let told = "journal.jsonl: the journal was changed by another program: it is another file";
+    assert!(said.contains(told), "{said}");
     assert!(fs::read_to_string(journal).is_ok());
     case.nothing_survives();
 }

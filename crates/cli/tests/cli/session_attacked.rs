@@ -93,7 +93,7 @@ fn a_journal_that_is_changed_stops_the_run() {
         );
         let stopped = env.ralph(&scene(&once).toml(), &["--workers", "1"]);
         assert_eq!(stopped.code, Some(1), "{command}: {stopped:?}");
-        let told = "the journal was changed while Atomic was at work in the session";
+        let told = "the journal was changed by another program";
         assert!(stopped.stderr.contains(told), "{command}: {stopped:?}");
         let id = id_of(&env);
         let before = env.ledger();

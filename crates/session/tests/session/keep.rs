@@ -237,6 +237,53 @@ fn a_journal_that_lost_whole_lines_is_refused() {
     assert!(error.to_string().contains("atomic fork one"), "{error}");
 }
 
+/// The same between a kill and a resume, when no process looks at the journal. A copy on another disk
+/// still has what was cut off.
+#[test]
+fn a_journal_that_is_cut_after_a_kill_is_refused_or_restored() {
+    both_disks(|double, disk| {
+        let mut session = create(disk).unwrap();
+        let first = disk.read(Path::new(JOURNAL), u64::MAX).unwrap().len();
+        session.append(vec![noted("one")], at()).unwrap();
+        let end = disk.read(Path::new(JOURNAL), u64::MAX).unwrap().len();
+        let is_apart = disk.state(Path::new(JOURNAL)).unwrap().unwrap().links == 1;
+        double.kill();
+        disk.append_linked(Path::new(JOURNAL)).unwrap().cut(first as u64).unwrap();
+        match open(disk) {
+            Ok((_, opened)) => {
+                assert!(is_apart);
+                assert!(matches!(opened.restored, Some(Recovery::Replaced { .. })));
+                assert_eq!(texts_of(&opened.facts), ["one"]);
+            }
+            Err(error) => {
+                assert!(!is_apart, "{error}");
+                let problem = format!("{end} bytes were written, {first} are left");
+                assert!(error.to_string().contains(&problem), "{error}");
+            }
+        }
+    });
+}
+
+/// The lengths begin anew from time to time; the last one counts all the same.
+#[test]
+fn the_length_of_a_long_journal_is_known() {
+    let (double, disk) = memory();
+    let mut session = create(&disk).unwrap();
+    for _ in 0..20_000 {
+        session.append(vec![noted("one")], at()).unwrap();
+    }
+    let lengths = disk.read(&Path::new(KEEP).join("lengths"), u64::MAX).unwrap();
+    assert!(lengths.len() < 70_000, "{}", lengths.len());
+    double.kill();
+    drop(open(&disk).unwrap());
+    double.kill();
+    let end = disk.read(Path::new(JOURNAL), u64::MAX).unwrap();
+    let last = end[..end.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
+    disk.append_linked(Path::new(JOURNAL)).unwrap().cut(last as u64).unwrap();
+    let error = open(&disk).unwrap_err();
+    assert!(matches!(error, SessionError::Changed { is_kept: false, .. }), "{error}");
+}
+
 #[test]
 fn links_that_somebody_removed_are_made_again() {
     both_disks(|double, disk| {
