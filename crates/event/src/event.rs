@@ -346,8 +346,9 @@ pub enum Timer {
 pub struct Forked {
     /// The other session.
     pub from: SessionId,
-    /// The step after which it was taken.
-    pub step: StepId,
+    /// The step after which it was taken; none when the other session had finished no step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepId>,
     /// The last fact of the other one's journal that is part of this one.
     pub up_to: u64,
 }

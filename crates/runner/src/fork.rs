@@ -71,8 +71,8 @@ pub struct Fork {
     pub from: SessionId,
     /// Who works on that right now, by its own words.
     pub holder: Option<String>,
-    /// The last step that both have.
-    pub step: StepId,
+    /// The last step that both have; none when the other session had finished no step.
+    pub step: Option<StepId>,
     /// The commit the project was at then, and the step that ended there.
     pub commit: Option<(StepId, String)>,
     /// The steps that were under way; they are begun again.
@@ -106,15 +106,21 @@ pub fn fork(tools: &ForkTools, request: ForkRequest) -> Result<Fork, RunError> {
     if let Some(workspace) = workspace {
         history.created.workspace = workspace;
     }
-    let step = history.find(step.as_deref())?;
-    let seq = if whole { history.last } else { history.finished[&step].seq };
+    let (step, seq) = if whole {
+        (history.newest_first().first().map(|step| (*step).clone()), history.last)
+    } else {
+        let step = history.find(step.as_deref())?;
+        let seq = history.finished[&step].seq;
+        (Some(step), seq)
+    };
     let from = history.created.session.clone();
     let session = SessionId::from(uuid::Uuid::new_v4().to_string());
     let mut past = replayed(tools, &from_dir, &renamed(&history.created, &session), seq)?;
 
     let mut then =
         vec![Event::SessionForked(Forked { from: from.clone(), step: step.clone(), up_to: seq })];
-    let reason = format!("forked from {from} after {step}");
+    let after = step.as_ref().map_or_else(String::new, |step| format!(" after {step}"));
+    let reason = format!("forked from {from}{after}");
     let set = patched(&mut past, set, &reason, &mut then, tools.at)?;
     // A run that has failed gets another chance when it is resumed.
     if !(whole && past.book.status == SessionStatus::Failed) {

@@ -85,7 +85,12 @@ fn told(fork: &Fork, runs_on: bool) -> Vec<String> {
     let name = show::proper_name(fork.workflow.as_str());
     let mut lines = vec![
         format!("Forked {name} session: {session}"),
-        format!("  It has everything of session {from} up to and including {step}."),
+        match step {
+            Some(step) => {
+                format!("  It has everything of session {from} up to and including {step}.")
+            }
+            None => format!("  It has everything of session {from}."),
+        },
     ];
     lines.extend(fork.set.iter().map(set_line));
     if !fork.under_way.is_empty() {

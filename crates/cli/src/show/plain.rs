@@ -107,7 +107,8 @@ pub(super) fn describe(event: &Event) -> String {
         }
         Event::LaunchesCertified(certified) => launches(certified),
         Event::SessionForked(forked) => {
-            format!("Forked from session {} after {}", forked.from, forked.step)
+            let after = forked.step.as_ref().map(|step| format!(" after {step}"));
+            format!("Forked from session {}{}", forked.from, after.unwrap_or_default())
         }
         Event::QuestionAsked { id, question, .. } => question_text(id, question),
         Event::QuestionAnswered(answered) => {

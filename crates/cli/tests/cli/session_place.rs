@@ -4,6 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::json;
+
+use crate::engine::Project;
 use crate::env::{Ran, TestEnv, ran};
 use crate::scene::{Scene, done, gave_up, run, worker};
 use crate::terminal::typing;
@@ -122,6 +125,25 @@ fn in_a_copy_it_must_be_said_which_folder_is_meant() {
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     let work = env.work().display().to_string();
     assert_eq!(env.ledger(), [copy.display().to_string(), work]);
+}
+
+/// A session that has finished no step goes on in a copy, too.
+#[test]
+fn in_a_copy_a_session_without_a_finished_step_goes_on() {
+    let project = Project::new();
+    let env = &project.env;
+    let command = "test -e ready && pwd >> \"$LEDGER\"";
+    let flow = json!({"nodes": [{"type": "tool", "id": "build", "command": command}]});
+    let failed = project.run(&flow, &[]);
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    let id = env.session().file_name().unwrap().to_str().unwrap().to_owned();
+    let refused = ran(env.atomic(["fork", &id]));
+    assert!(refused.stderr.contains("no finished step yet"), "{refused:?}");
+    let copy = copy(env);
+    fs::write(copy.join("ready"), "").unwrap();
+    let resumed = in_folder(env, &copy, &["resume", &id, "--here"]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    assert_eq!(env.ledger(), [copy.display().to_string()], "the command ran in the copy");
 }
 
 /// The id of a session proves nothing about its content.

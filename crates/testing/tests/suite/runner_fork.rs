@@ -92,7 +92,7 @@ fn a_conversation_of_the_other_session_is_never_continued() {
     assert_eq!(before, ["ask#1 script-ask#1", "doubt#1 script-ask#1"], "they share one");
 
     let new = forked(&stand, &old, Some("ask#1"));
-    assert_eq!((new.step.as_str(), new.under_way.len()), ("ask#1", 0));
+    assert_eq!((new.step.as_ref().unwrap().as_str(), new.under_way.len()), ("ask#1", 0));
     assert_eq!(resumed(&stand, &new.dir), Outcome::Completed);
     let after = conversations(&events(&stand, &new.dir));
     assert_eq!(after, ["ask#1 script-ask#1", "doubt#1 script-doubt#1"]);
