@@ -215,7 +215,7 @@ impl Performer {
         let checked = ShellCommand::verbatim(command);
         let run = self.run_in_shell(&checked, Some(self.timeout), TAIL).await;
         let finished = run.map_err(|error| {
-            let message = format!("the check `{command}` could not be started: {error}");
+            let message = format!("the check `{command}` could not be run: {error}");
             Outcome::Failed(StepError::new("check", message))
         })?;
         let Some(status) = finished.status else {

@@ -267,7 +267,7 @@ impl Reach {
         let limit = args.timeout_ms.map(Duration::from_millis);
         let ran = self.guard.capture(&job, args.stdin, (limit, KEPT), cancel).await;
         let command = short(&args.command);
-        let ran = ran.map_err(|error| format!("`{command}` could not be started: {error}"))?;
+        let ran = ran.map_err(|error| format!("`{command}` could not be run: {error}"))?;
         let Some(status) = ran.status else {
             return Err(match args.timeout_ms {
                 Some(limit) => format!("`{command}` took longer than {limit} ms, or was stopped"),

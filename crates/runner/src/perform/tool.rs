@@ -60,7 +60,7 @@ impl Performer {
                 } else {
                     error.to_string()
                 };
-                let message = format!("the command `{command}` could not be started: {why}");
+                let message = format!("the command `{command}` could not be run: {why}");
                 return Outcome::Failed(StepError::new("shell", message));
             }
         };
