@@ -45,6 +45,8 @@ pub(crate) struct Blobs {
     folder: PathBuf,
     /// The folder of their second links.
     keep: Option<PathBuf>,
+    /// The reason why new values get no second link any more.
+    unkept: Option<io::Error>,
     /// Those this handle has made durable. One that is merely there may be lost in a power cut,
     /// when the process that wrote it died before its sync.
     durable: HashSet<String>,
@@ -53,12 +55,17 @@ pub(crate) struct Blobs {
 impl Blobs {
     pub(crate) fn new(disk: Arc<dyn Disk>, dir: &Path, keep: Option<&Path>) -> Self {
         let keep = keep.map(|keep| keep.join(BLOBS));
-        Self { disk, folder: dir.join(BLOBS), keep, durable: HashSet::new() }
+        Self { disk, folder: dir.join(BLOBS), keep, unkept: None, durable: HashSet::new() }
     }
 
     /// Gives new values no second link from now on.
     pub(crate) fn stop_keeping(&mut self) {
         self.keep = None;
+    }
+
+    /// The error that has ended the second links, once.
+    pub(crate) fn take_unkept(&mut self) -> Option<io::Error> {
+        self.unkept.take()
     }
 
     /// Moves the big values of a fact into files of their own.
@@ -152,15 +159,19 @@ impl Blobs {
         Ok(name)
     }
 
-    fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+    fn write(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let path = self.folder.join(name);
         let Some(kept) = self.keep.as_ref().map(|keep| keep.join(name)) else {
             return self.disk.replace(&path, bytes);
         };
-        // Where the folder of the second links was removed, the next look at the journal makes it again.
-        match self.disk.replace(&kept, bytes) {
-            Err(error) if is_folder_gone(&error) => return self.disk.replace(&path, bytes),
-            written => written?,
+        if let Err(error) = self.disk.replace(&kept, bytes) {
+            self.disk.replace(&path, bytes)?;
+            // Where only the folder was removed, the next look at the journal makes it again.
+            if !is_folder_gone(&error) {
+                self.keep = None;
+                self.unkept = Some(error);
+            }
+            return Ok(());
         }
         let linked = self.disk.link(&kept, &path).and_then(|()| self.disk.sync_dir(&self.folder));
         let written = match linked {

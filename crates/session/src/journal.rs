@@ -1,6 +1,6 @@
 //! Writing a journal.
 
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -168,16 +168,7 @@ impl Journal {
 
     /// The checksum of the file as it is now.
     fn checksum(&self) -> Result<u32, SessionError> {
-        let failed = || SessionError::while_doing("read", &self.path);
-        let mut file = self.disk.reader(&self.path).map_err(failed())?;
-        let (mut crc, mut buffer) = (0, vec![0; 64 * 1024]);
-        loop {
-            let read = file.read(&mut buffer).map_err(failed())?;
-            if read == 0 {
-                return Ok(crc);
-            }
-            crc = continued(crc, &buffer[..read]);
-        }
+        checksum(self.disk.as_ref(), &self.path)
     }
 
     /// Ends the journal: somebody else has written to it.
@@ -286,13 +277,28 @@ impl Journal {
         if let Some(keep) = &mut self.keep
             && let Err(error) = keep.append(bytes)
         {
-            self.unkept = Some(SessionError::while_doing("write to", keep.folder())(error));
-            self.stop_keeping();
+            self.keep_no_more(error);
         }
+        self.look_at_values();
         if let Some(keep) = &mut self.keep {
             keep.note_length(self.position.end);
         }
         Ok(())
+    }
+
+    /// Stops keeping second links where a big value could not get one.
+    fn look_at_values(&mut self) {
+        if let Some(error) = self.blobs.take_unkept() {
+            self.keep_no_more(error);
+        }
+    }
+
+    /// Goes on without second links, because of an error in their folder.
+    fn keep_no_more(&mut self, error: io::Error) {
+        if let Some(keep) = &self.keep {
+            self.unkept = Some(SessionError::while_doing("write to", keep.folder())(error));
+        }
+        self.stop_keeping();
     }
 
     /// Takes over the line of another journal that came last there, as it is; it must be the next
@@ -307,7 +313,9 @@ impl Journal {
 
     /// Moves the big parts of a value that a fact has, too, into files of their own.
     pub(crate) fn lift(&mut self, value: &mut Value) -> Result<(), SessionError> {
-        self.blobs.lift_value(value).map(drop)
+        self.blobs.lift_value(value)?;
+        self.look_at_values();
+        Ok(())
     }
 
     fn encode(&mut self, facts: &[Envelope]) -> Result<Batch, SessionError> {
@@ -348,6 +356,20 @@ impl Journal {
         if !matches!(error, SessionError::Unrecordable { .. }) {
             self.dead = Some(error.to_string());
         }
+    }
+}
+
+/// The checksum of a journal.
+pub(crate) fn checksum(disk: &dyn Disk, path: &Path) -> Result<u32, SessionError> {
+    let failed = || SessionError::while_doing("read", path);
+    let mut file = disk.reader(path).map_err(failed())?;
+    let (mut crc, mut buffer) = (0, vec![0; 64 * 1024]);
+    loop {
+        let read = file.read(&mut buffer).map_err(failed())?;
+        if read == 0 {
+            return Ok(crc);
+        }
+        crc = continued(crc, &buffer[..read]);
     }
 }
 

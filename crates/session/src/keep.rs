@@ -15,12 +15,12 @@ use std::sync::Arc;
 use atomic_files::FileState;
 use serde::{Deserialize, Serialize};
 
-use crate::blob::BLOBS;
+use crate::blob::{BLOBS, sha256};
 use crate::files::LOGS;
-use crate::journal::Position;
+use crate::journal::{Position, checksum};
 use crate::reader::JOURNAL;
 use crate::session::{make_folder, make_folders, unused};
-use crate::{AppendFile, Disk, Lock, LockError, SessionError};
+use crate::{AppendFile, Disk, Lock, LockError, SessionError, limits};
 
 /// The position of a journal that was changed under the process that wrote it.
 const POSITION: &str = "position.json";
@@ -105,11 +105,27 @@ pub(crate) fn restore(
     locks.take(disk, keep, dir)?;
     let restored = match own {
         None => Recovery::Deleted,
+        // A change in place has damaged both names. The other file may be a copy that a user has put
+        // back, and is judged by the same notes.
+        Some(_) if !is_as_noted(disk, keep, kept)? => return Ok(None),
         Some(own) if is_continued(disk, folders, (own, kept))? => return Ok(None),
         Some(_) => Recovery::Replaced { kept: put_aside(disk, dir)? },
     };
     write_again(disk, dir, keep)?;
     Ok(Some(restored))
+}
+
+/// Whether the second journal is what was written, as far as that is noted.
+fn is_as_noted(disk: &dyn Disk, keep: &Path, kept: FileState) -> Result<bool, SessionError> {
+    if noted_length(disk, keep).is_some_and(|noted| kept.size < noted) {
+        return Ok(false);
+    }
+    match noted_position(disk, keep) {
+        Some(noted) if kept.size == noted.end => {
+            Ok(checksum(disk, &keep.join(JOURNAL))? == noted.crc)
+        }
+        noted => Ok(noted.is_none()),
+    }
 }
 
 /// Whether the journal in the project holds everything that its second file has. A copy on another
@@ -169,7 +185,7 @@ pub(crate) fn write_again(disk: &dyn Disk, dir: &Path, keep: &Path) -> Result<()
     disk.sync_dir(dir).map_err(SessionError::while_doing("sync", dir))
 }
 
-/// Puts back big values that are missing in the session's folder.
+/// Puts back big values that are missing in the session's folder or were replaced there.
 pub(crate) fn restore_values(
     disk: &dyn Disk,
     folders: &SessionFolders,
@@ -180,7 +196,8 @@ pub(crate) fn restore_values(
     }
 }
 
-/// Gives the big values of one folder a name in the other, where they have none there.
+/// Gives the big values of one folder a name in the other, where they have none there or it stands for
+/// a file with other content.
 pub(crate) fn link_values(disk: &dyn Disk, from: &Path, to: &Path) -> Result<(), SessionError> {
     let (from, to) = (from.join(BLOBS), to.join(BLOBS));
     disk.create_dir(&to).map_err(SessionError::while_doing("create", &to))?;
@@ -189,11 +206,32 @@ pub(crate) fn link_values(disk: &dyn Disk, from: &Path, to: &Path) -> Result<(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => vec![],
         listed => listed.map_err(SessionError::while_doing("read", &from))?,
     };
-    let missing = wanted.into_iter().filter(|name| !name.starts_with('.') && !there.contains(name));
-    for name in missing {
-        same_file(disk, &from.join(&name), &to.join(&name))?;
+    for name in wanted.into_iter().filter(|name| !name.starts_with('.')) {
+        let (value, second) = (from.join(&name), to.join(&name));
+        if there.contains(&name) {
+            if !is_replaced(disk, &value, &second) {
+                continue;
+            }
+            disk.remove(&second).map_err(SessionError::while_doing("replace", &second))?;
+        }
+        same_file(disk, &value, &second)?;
     }
     disk.sync_dir(&to).map_err(SessionError::while_doing("sync", &to))
+}
+
+/// Whether the second name of a big value stands for something else, and the first for the value.
+fn is_replaced(disk: &dyn Disk, value: &Path, second: &Path) -> bool {
+    let state = |path| disk.state(path).ok().flatten();
+    if let (Some(value), Some(second)) = (state(value), state(second))
+        && value.is_same_file(&second)
+    {
+        return false;
+    }
+    let is_whole = |path: &Path| {
+        let bytes = disk.read(path, limits::FACT);
+        bytes.is_ok_and(|bytes| path.file_name() == Some(sha256(&bytes).as_ref()))
+    };
+    !is_whole(second) && is_whole(value)
 }
 
 /// Gives a file a second name, or copies it where that cannot be. Says whether it is a copy.
@@ -332,8 +370,7 @@ pub(crate) fn require_length(
     position: Position,
 ) -> Result<(), SessionError> {
     let Some(keep) = &folders.keep else { return Ok(()) };
-    let bytes = disk.read(&keep.join(LENGTHS), 2 * LENGTHS_LIMIT).unwrap_or_default();
-    match last_length(&bytes) {
+    match noted_length(disk, keep) {
         Some(noted) if position.end < noted => {
             let found = position.end;
             Err(SessionError::Changed {
@@ -346,10 +383,17 @@ pub(crate) fn require_length(
     }
 }
 
-/// Returns the last number that was written to its end.
-fn last_length(bytes: &[u8]) -> Option<u64> {
-    let (whole, _) = std::str::from_utf8(bytes).ok()?.rsplit_once('\n')?;
+/// Returns the last length of the journal that was written to its end.
+fn noted_length(disk: &dyn Disk, keep: &Path) -> Option<u64> {
+    let bytes = disk.read(&keep.join(LENGTHS), 2 * LENGTHS_LIMIT).ok()?;
+    let (whole, _) = std::str::from_utf8(&bytes).ok()?.rsplit_once('\n')?;
     whole.lines().next_back()?.parse().ok()
+}
+
+/// Returns how far the journal went when it was changed under its process.
+fn noted_position(disk: &dyn Disk, keep: &Path) -> Option<Note> {
+    let bytes = disk.read(&keep.join(POSITION), 4096).ok()?;
+    serde_json::from_slice(&bytes).ok()
 }
 
 /// Refuses a journal that is not what it was when it was changed under the process that wrote it.
@@ -359,9 +403,7 @@ pub(crate) fn require_noted(
     position: Position,
 ) -> Result<(), SessionError> {
     let Some(keep) = &folders.keep else { return Ok(()) };
-    let path = keep.join(POSITION);
-    let Ok(bytes) = disk.read(&path, 4096) else { return Ok(()) };
-    let Ok(note) = serde_json::from_slice::<Note>(&bytes) else { return Ok(()) };
+    let Some(note) = noted_position(disk, keep) else { return Ok(()) };
     if note != (Note { seq: position.seq, end: position.end, crc: position.crc }) {
         let problem = match (note.seq, position.seq) {
             (noted, found) if noted != found => {
@@ -375,6 +417,7 @@ pub(crate) fn require_noted(
             is_kept: false,
         });
     }
+    let path = keep.join(POSITION);
     disk.remove(&path).map_err(SessionError::while_doing("remove", &path))
 }
 

@@ -79,9 +79,15 @@ impl MemoryDisk {
         self.state().room = Some(bytes);
     }
 
+    /// Takes nothing more below `folder`.
+    pub fn fill(&self, folder: &Path) {
+        self.state().full = Some(folder.to_owned());
+    }
+
     /// The disk is no longer full.
     pub fn make_room(&self) {
-        self.state().room = None;
+        let mut state = self.state();
+        (state.room, state.full) = (None, None);
     }
 
     /// The next sync fails, and what it should have made durable never will be.

@@ -360,3 +360,103 @@ fn without_second_links_the_session_goes_on() {
     let error = session.append(vec![noted("two")], at()).unwrap_err();
     assert!(error.to_string().contains("it was removed"), "{error}");
 }
+
+/// An editor or `sed -i` gives the name of a big value to another file. The value is put back when the
+/// session is let go, and after a kill.
+#[test]
+fn a_value_that_was_replaced_is_put_back() {
+    for is_killed in [false, true] {
+        both_disks(|double, disk| {
+            let mut session = create(disk).unwrap();
+            session.append(vec![noted(long())], at()).unwrap();
+            let folder = Path::new(DIR).join("blobs");
+            let value = folder.join(disk.list(&folder).unwrap().pop().unwrap());
+            let written = disk.read(&value, u64::MAX).unwrap();
+            let other = b"y".repeat(written.len());
+            disk.replace(&value, &other).unwrap();
+            if is_killed {
+                double.kill();
+            } else {
+                assert!(session.release().unwrap());
+                assert_eq!(disk.read(&value, u64::MAX).unwrap(), written);
+            }
+            drop(session);
+            let (_, opened) = open(disk).unwrap();
+            assert_eq!(texts_of(&opened.facts), [long()], "killed: {is_killed}");
+            assert_eq!(disk.read(&value, u64::MAX).unwrap(), written);
+        });
+    }
+}
+
+/// A second copy that is damaged does not replace a value that is whole.
+#[test]
+fn a_whole_value_is_never_replaced_by_a_damaged_one() {
+    both_disks(|double, disk| {
+        let mut session = create(disk).unwrap();
+        session.append(vec![noted(long())], at()).unwrap();
+        let kept = Path::new(KEEP).join("blobs");
+        let kept = kept.join(disk.list(&kept).unwrap().pop().unwrap());
+        disk.replace(&kept, b"other").unwrap();
+        double.kill();
+        drop(session);
+        let (session, opened) = open(disk).unwrap();
+        assert_eq!(texts_of(&opened.facts), [long()]);
+        assert!(disk.read(&kept, u64::MAX).unwrap().len() > 100_000, "the copy is whole again");
+        drop(session);
+    });
+}
+
+/// A home folder that fills up during a run stops it as little as one that was full before.
+#[test]
+fn a_home_folder_that_fills_up_stops_no_run() {
+    both_disks(|double, disk| {
+        let mut session = create(disk).unwrap();
+        double.fill(Path::new("/home"));
+        session.append(vec![noted(long())], at()).unwrap();
+        let why = session.take_unkept().unwrap().to_string();
+        assert!(why.contains(KEEP), "{why}");
+        session.append(vec![noted("two")], at()).unwrap();
+        assert!(session.release().unwrap());
+        drop(session);
+        double.kill();
+        let (_, opened) = open(disk).unwrap();
+        assert_eq!(texts_of(&opened.facts), [long(), "two".to_owned()]);
+        assert_eq!(opened.restored, None);
+    });
+}
+
+/// The printed way on after a change in place is to restore the journal from a copy, which is another
+/// file. The second link is the changed one, and must not replace the restored journal.
+#[test]
+fn a_journal_that_was_restored_from_a_copy_goes_on() {
+    for is_killed in [false, true] {
+        let (double, disk) = memory();
+        let mut session = create(&disk).unwrap();
+        let first = disk.read(Path::new(JOURNAL), u64::MAX).unwrap().len();
+        session.append(vec![noted("one")], at()).unwrap();
+        let backup = disk.read(Path::new(JOURNAL), u64::MAX).unwrap();
+        let cut = || disk.append_linked(Path::new(JOURNAL)).unwrap().cut(first as u64).unwrap();
+        if is_killed {
+            double.kill();
+            cut();
+        } else {
+            cut();
+            session.append(vec![noted("two")], at()).unwrap_err();
+        }
+        drop(session);
+        open(&disk).unwrap_err();
+        // A copy of an earlier state is no remedy, and is left where it is.
+        disk.replace(Path::new(JOURNAL), &backup[..first]).unwrap();
+        open(&disk).unwrap_err();
+        assert_eq!(disk.read(Path::new(JOURNAL), u64::MAX).unwrap(), backup[..first]);
+        disk.replace(Path::new(JOURNAL), &backup).unwrap();
+        let (session, opened) = open(&disk).unwrap();
+        assert_eq!(opened.restored, None);
+        assert_eq!(texts_of(&opened.facts), ["one"], "killed: {is_killed}");
+        drop(session);
+        // From now on the second link is the restored journal.
+        double.kill();
+        disk.remove_dir(Path::new(DIR)).unwrap();
+        assert_eq!(texts_of(&open(&disk).unwrap().1.facts), ["one"]);
+    }
+}

@@ -29,7 +29,9 @@ impl MemoryFile {
 
 impl AppendFile for MemoryFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.state()?.write(self.file, bytes)
+        let mut state = self.state()?;
+        state.require_room(&self.path)?;
+        state.write(self.file, bytes)
     }
 
     fn sync(&mut self) -> io::Result<()> {

@@ -24,6 +24,8 @@ pub(super) struct State {
     pub(super) operations: u64,
     pub(super) power_until: Option<u64>,
     pub(super) room: Option<u64>,
+    /// A folder on a file system without room.
+    pub(super) full: Option<PathBuf>,
     /// A folder on a file system of its own.
     pub(super) apart: Option<PathBuf>,
     pub(super) next_sync_fails: bool,
@@ -73,6 +75,7 @@ impl State {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let file = self.files.len();
                 self.folder(folder_of(path))?;
+                self.require_room(path)?;
                 self.step()?;
                 self.files.push(Content::default());
                 let folder = self.folder(folder_of(path))?;
@@ -80,6 +83,14 @@ impl State {
                 Ok(file)
             }
             found => found,
+        }
+    }
+
+    /// Refuses to write to a file on a file system without room.
+    pub(super) fn require_room(&self, path: &Path) -> io::Result<()> {
+        match &self.full {
+            Some(full) if path.starts_with(full) => Err(io::ErrorKind::StorageFull.into()),
+            _ => Ok(()),
         }
     }
 
