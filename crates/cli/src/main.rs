@@ -79,16 +79,15 @@ fn main() -> ExitCode {
     end(outcome)
 }
 
-/// Ends the program at once. The guards end what they guard; what killed guards have left is ended
-/// here.
+/// Ends the program and all that it guards at once.
 pub(crate) fn exit(code: i32) -> ! {
-    end_orphans();
+    warn_of(atomic_backend::guard::kill_guarded());
     std::process::exit(code)
 }
 
-/// Ends the processes that killed guards have left, and names those that cannot be ended.
-fn end_orphans() {
-    if let Err(error) = atomic_backend::guard::end_orphans() {
+/// Names the processes that cannot be ended.
+fn warn_of(ended: std::io::Result<()>) {
+    if let Err(error) = ended {
         paint::warn(&format!("{error}\n  hint: end it as the user it runs as, with `kill`"));
     }
 }
@@ -106,7 +105,8 @@ fn unparsed(error: &clap::Error) -> ExitCode {
 
 /// The exit code, also for output that could not be written.
 fn end(outcome: Result<ExitCode, Failure>) -> ExitCode {
-    end_orphans();
+    // Processes that killed guards have left.
+    warn_of(atomic_backend::guard::end_orphans());
     let code = outcome.unwrap_or_else(|failure| failure.report());
     match paint::lost() {
         None => code,

@@ -6,7 +6,7 @@
 //! ends itself. A process is ended by SIGTERM first and by SIGKILL 300 ms later.
 //!
 //! A guard can be killed alone. A program that has called [`adopt_orphans`] then adopts what the
-//! guard leaves, and ends it.
+//! guard leaves, and ends it. Such a program kills a guard that was stopped and does not end.
 //!
 //! Two things are out of its reach: a process that belongs to another user (`sudo`), and what a
 //! service started for the child (`docker run`, `systemd-run`).
@@ -35,7 +35,7 @@ use tokio::time;
 
 pub use capture::{Captured, Kept};
 pub use keeper::run_if_asked;
-pub use orphans::{adopt_orphans, end_orphans};
+pub use orphans::{adopt_orphans, end_orphans, kill_guarded};
 pub(crate) use survivors::end_marked;
 pub use survivors::end_survivors;
 
@@ -267,7 +267,7 @@ impl Guarded {
             return Ok(status);
         }
         let marker = self.marker.clone();
-        tokio::task::spawn_blocking(move || end_orphans().and(end_marked(&marker)))
+        tokio::task::spawn_blocking(move || orphans::end_adopted().and(end_marked(&marker)))
             .await
             .map_err(io::Error::other)??;
         let program = &self.program;
@@ -276,12 +276,18 @@ impl Guarded {
         )))
     }
 
-    /// Ends the process and everything it started. Returns when all of it is gone, or after two
+    /// Ends the process and everything it started. Returns when all of it is gone, or after four
     /// seconds when something cannot be ended.
     pub async fn end(mut self) {
         // Only our direction is closed: the guard's report still comes, and tells a guard that has
         // done its work from one that was killed.
         let _ = self.control.shutdown(Shutdown::Write);
+        if time::timeout(END_LIMIT, self.wait()).await.is_ok() || !orphans::is_adopting() {
+            return;
+        }
+        // A process can stop its guard, which then ends nothing. What a killed guard leaves is ended by
+        // this program.
+        let _ = self.guard.start_kill();
         let _ = time::timeout(END_LIMIT, self.wait()).await;
     }
 }
@@ -290,6 +296,7 @@ impl Drop for Guarded {
     fn drop(&mut self) {
         // The watch of the guard has the socket, too, so dropping ours does not close it.
         let _ = self.control.shutdown(Shutdown::Write);
+        orphans::expect_end(&self.guard);
     }
 }
 

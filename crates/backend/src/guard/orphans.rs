@@ -23,14 +23,15 @@ use std::time::{Duration, Instant};
 
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, set_child_subreaper, waitid,
+    Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, pidfd_send_signal,
+    set_child_subreaper, waitid,
 };
 use tokio::io::Interest;
 use tokio::process::Child;
 
 use super::processes::{self, Process};
 use super::survivors::has_ended;
-use super::wire;
+use super::{END_LIMIT, wire};
 
 /// After this time without the end of an orphan, those that are left cannot be ended. With the time
 /// it takes to notice the end of a guard, this is less than two seconds.
@@ -56,6 +57,8 @@ struct OrphanReaper {
 struct Guards {
     /// By process id, with the start time, which is missing when it could not be read.
     started: BTreeMap<i32, Option<u64>>,
+    /// The process ids of the guards that were asked to end, each with the time.
+    asked: BTreeMap<i32, Instant>,
     /// The start time of the first guard.
     first: Option<u64>,
 }
@@ -64,6 +67,7 @@ impl Guards {
     fn add(&mut self, pid: i32, started: Option<u64>) {
         self.first.get_or_insert(started.unwrap_or(0));
         self.started.insert(pid, started);
+        self.asked.remove(&pid);
     }
 
     fn has(&self, process: &Process) -> bool {
@@ -75,6 +79,15 @@ impl Guards {
     fn forget_reaped(&mut self) {
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         self.started.retain(|pid, _| waited(*pid, look) != Err(Errno::CHILD));
+        self.asked.retain(|pid, _| self.started.contains_key(pid));
+    }
+
+    /// The guards that are there, each with the time it was asked to end.
+    fn alive(&mut self) -> Vec<(Process, Option<Instant>)> {
+        self.forget_reaped();
+        let found = self.started.keys().filter_map(|pid| processes::look_at(*pid));
+        let alive = found.filter(|process| self.has(process));
+        alive.map(|guard| (guard, self.asked.get(&guard.pid).copied())).collect()
     }
 }
 
@@ -101,20 +114,58 @@ pub fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }
 
-/// Ends every process that was adopted from a guard, and returns once they are gone. Does nothing in
-/// a program that has not called [`adopt_orphans`] or has not started a guard.
+/// Ends every process that was adopted from a guard, and returns once they are gone. Waits before for
+/// the guards that were asked to end, and kills those that do not. Does nothing in a program that has
+/// not called [`adopt_orphans`] or has not started a guard.
 ///
-/// Blocks for two seconds when something cannot be ended. Processes get SIGKILL at once: whoever killed the guard has given
-/// them no time either.
+/// Blocks for two seconds when something cannot be ended, and for as long when a guard does not end.
+/// Processes get SIGKILL at once: whoever killed the guard has given them no time either.
 ///
 /// # Errors
 ///
 /// When processes are left that cannot be ended. The error names them.
 pub fn end_orphans() -> io::Result<()> {
-    match REAPER.get() {
-        Some(reaper) => reaper.end_orphans(),
-        None => Ok(()),
-    }
+    let Some(reaper) = REAPER.get() else { return Ok(()) };
+    reaper.end_guards(|asked| Some(asked? + END_LIMIT));
+    reaper.end_orphans()
+}
+
+/// Kills every guard and what it guards, and returns once they are gone. For a program that ends at
+/// once: a guard that was stopped or killed at the last moment would end nothing.
+///
+/// # Errors
+///
+/// Those of [`end_orphans`].
+pub fn kill_guarded() -> io::Result<()> {
+    let Some(reaper) = REAPER.get() else { return Ok(()) };
+    reaper.end_guards(|_| Some(Instant::now()));
+    reaper.end_orphans()
+}
+
+/// Ends what was adopted from guards that are gone.
+pub(super) fn end_adopted() -> io::Result<()> {
+    REAPER.get().map_or(Ok(()), OrphanReaper::end_orphans)
+}
+
+/// Whether a guard may be killed, because this program adopts what it leaves.
+pub(super) fn is_adopting() -> bool {
+    REAPER.get().is_some()
+}
+
+/// Sees to it that a guard ends that was asked to, although nobody waits for it.
+pub(super) fn expect_end(guard: &Child) {
+    let (Some(reaper), Some(pid)) = (REAPER.get(), guard.id()) else { return };
+    locked(&reaper.guards).asked.insert(pid.cast_signed(), Instant::now());
+    // Outside of a runtime the end of the run sees to it.
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    runtime.spawn(async {
+        tokio::time::sleep(END_LIMIT).await;
+        // The watch of the guard ends what it leaves.
+        let _ = tokio::task::spawn_blocking(|| {
+            reaper.end_guards(|asked| Some(asked? + END_LIMIT));
+        })
+        .await;
+    });
 }
 
 /// Starts a guard and remembers it as ours. Its orphans are ended as soon as it is gone without a
@@ -151,7 +202,7 @@ async fn watch(guard: Process, control: tokio::net::UnixStream) {
             if let Some(handle) = guard.hold() {
                 has_ended(&handle, Instant::now() + GIVE_UP);
             }
-            end_orphans()
+            end_adopted()
         });
         // Processes that are left are looked for again, and named, at the end of the run.
         let _ = ending.await;
@@ -159,6 +210,22 @@ async fn watch(guard: Process, control: tokio::net::UnixStream) {
 }
 
 impl OrphanReaper {
+    /// Kills the guards that are still there at their deadline. A process can stop its guard, which is
+    /// its parent, and a stopped guard ends nothing.
+    fn end_guards(&self, deadline: impl Fn(Option<Instant>) -> Option<Instant>) {
+        let guards = locked(&self.guards).alive();
+        for (guard, asked) in guards {
+            if let Some(deadline) = deadline(asked)
+                && let Some(handle) = guard.hold()
+                && !has_ended(&handle, deadline)
+            {
+                // A failure shows in the processes that are left.
+                let _ = pidfd_send_signal(&handle, Signal::KILL);
+                has_ended(&handle, Instant::now() + GIVE_UP);
+            }
+        }
+    }
+
     fn end_orphans(&self) -> io::Result<()> {
         if locked(&self.guards).first.is_none() {
             return Ok(());

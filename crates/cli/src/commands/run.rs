@@ -149,7 +149,7 @@ pub(crate) fn see_through(
     })
 }
 
-/// The first signal pauses; a second Ctrl+C ends us at once, and the guards end the rest.
+/// The first signal pauses. A second Ctrl+C ends Atomic and all that it has started at once.
 fn listen_for_signals(intents: &mpsc::Sender<Intent>) -> std::io::Result<()> {
     let kinds = [
         (SignalKind::interrupt(), "Ctrl+C"),

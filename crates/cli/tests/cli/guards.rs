@@ -94,9 +94,24 @@ fn a_turn_whose_guard_is_killed_leaves_nothing_when_atomic_has_ended() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
 }
 
+/// A command can stop its guard, which is its parent. Its time limit holds all the same.
 #[test]
-fn a_guard_that_is_killed_while_a_run_pauses_or_exits_leaves_nothing() {
-    for (signals, code) in [(1, 4), (2, 130)] {
+fn a_command_that_stops_its_guard_is_ended_at_its_time_limit() {
+    let (project, nonce) = (Project::new(), Nonce::new());
+    let command = format!("kill -STOP $PPID; {}", nonce.hide_and_hang());
+    let stops = with(tool("stops", &command), json!({"onError": "skip", "timeoutMs": 5_000}));
+    let look = tool("look", &nonce.absent());
+    project.write("flow.json", &json!({"nodes": [stops, look]}).to_string());
+    let ran = Running::start(project.command("flow.json", &[])).end();
+    nonce.is_gone_now();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+/// A guard that is only stopped is killed by Atomic.
+#[test]
+fn a_guard_that_is_stopped_or_killed_while_a_run_pauses_or_exits_leaves_nothing() {
+    for (signals, code, is_killed) in [(1, 4, true), (2, 130, true), (1, 4, false), (2, 130, false)]
+    {
         let (env, nonce) = (TestEnv::new(), Nonce::new());
         let hides = worker("Task #1:").without(CUT_OFF).does([run(&nonce.hide_and_hang())]);
         let scene = Scene::of(&[("#1", &[])]).turn(hides).rest();
@@ -105,7 +120,9 @@ fn a_guard_that_is_killed_while_a_run_pauses_or_exits_leaves_nothing() {
         // A stopped guard cannot end anything before it is killed.
         nonce.signal_guard("STOP");
         running.signal("INT");
-        nonce.signal_guard("KILL");
+        if is_killed {
+            nonce.signal_guard("KILL");
+        }
         for _ in 1..signals {
             eventually("the second Ctrl+C is seen", SOON, || {
                 running.signal("INT");
