@@ -18,7 +18,7 @@ use crate::certificate::Basis;
 use crate::front::Show;
 use crate::project::{Entry, progress_entry, tasks_done};
 use crate::record::{input_of, is_timed};
-use crate::run::{Matter, Run, RunError, paths_of};
+use crate::run::{Matter, Run, RunError};
 use crate::settings::Settings;
 use crate::stage::Stage;
 use crate::stream::{StreamMode, Streams};
@@ -78,11 +78,10 @@ impl Run {
         let program = crate::upgrade::compiled(&created.graph).map_err(RunError::Refused)?;
         let past = Past::read(&session, program, created, opened.snapshot, &opened.facts)?;
         let resumable = Self::resumable(past.book.status);
-        let upgraded = match (options.upgrade, &resumable) {
-            (Some(Upgrade), Ok(revived)) => Some(past.upgrade(&workflow, &session, *revived)?),
-            _ => None,
-        };
-        if upgraded.is_none() {
+        let is_upgraded = options.upgrade.is_some() && resumable.is_ok();
+        if is_upgraded {
+            crate::run::compile(&workflow)?;
+        } else {
             workflow.graph = past.machine.program().graph().clone();
         }
         let mut settings = past.settings;
@@ -111,17 +110,17 @@ impl Run {
                 return Err(RunError::Refused(format!("session {} {why}", run.created.session)));
             }
         };
-        let resumed = Event::SessionResumed(Resumed {
-            version: run.stage.version.clone(),
-            settings: serde_json::to_value(&run.settings).unwrap_or_default(),
-            revived,
-            upgraded,
-        });
         let mut events = run.edits_while_paused()?;
         events.extend(run.changed_settings(&before));
         events.extend(run.told_of(opened.repaired, opened.restored));
         events.extend(options.instruction.map(|text| Event::Instructed { text }));
-        events.push(resumed);
+        let upgraded = is_upgraded.then(|| run.upgrade(&events, revived)).transpose()?;
+        events.push(Event::SessionResumed(Resumed {
+            version: run.stage.version.clone(),
+            settings: serde_json::to_value(&run.settings).unwrap_or_default(),
+            revived,
+            upgraded,
+        }));
         events.extend(run.notes_about_place(Some(&before)));
         events.extend(run.lost_steps());
         run.set_timers_again();
@@ -134,6 +133,26 @@ impl Run {
             run.record(answers, vec![])?;
         }
         Ok((run, show))
+    }
+
+    /// What becomes of the session with its workflow as it is now. The migration gets the state with
+    /// the changes that are recorded before it: an edited task list would be lost otherwise.
+    fn upgrade(&self, changes: &[Event], revived: bool) -> Result<Box<Upgraded>, RunError> {
+        let machine = self.machine_after(changes)?;
+        let first = self.created.origin.state_version;
+        let from = self.book.upgraded.as_ref().map_or(first, |before| before.to);
+        let (created, paths) = (&*self.created, self.paths.clone());
+        let under_way = UnderWay { machine: &machine, created, paths, revived };
+        crate::upgrade::planned(&under_way, from, &self.workflow).map(Box::new)
+    }
+
+    /// The machine after changes that are still to be recorded.
+    fn machine_after(&self, changes: &[Event]) -> Result<Machine, RunError> {
+        let mut machine = self.machine.clone();
+        for input in changes.iter().filter_map(|event| input_of(event, None)) {
+            machine.apply(input).map_err(|misfit| RunError::Refused(misfit.to_string()))?;
+        }
+        Ok(machine)
     }
 
     /// Ceilings that were raised reach the state, where the workflow counts.
@@ -310,21 +329,6 @@ impl Past {
             facts.iter().try_for_each(replay)?;
         }
         Ok(past)
-    }
-
-    /// What becomes of the session with its workflow as it is now.
-    fn upgrade(
-        &self,
-        workflow: &Workflow,
-        session: &Session,
-        revived: bool,
-    ) -> Result<Box<Upgraded>, RunError> {
-        crate::run::compile(workflow)?;
-        let first = self.created.origin.state_version;
-        let from = self.book.upgraded.as_ref().map_or(first, |before| before.to);
-        let (machine, created) = (&self.machine, &self.created);
-        let under_way = UnderWay { machine, created, paths: paths_of(session), revived };
-        crate::upgrade::planned(&under_way, from, workflow).map(Box::new)
     }
 
     pub(crate) fn replay(&mut self, fact: &Envelope) -> Result<(), String> {

@@ -63,8 +63,12 @@ fn plain(ids: &[&str]) -> Workflow {
 
 /// A session that was paused while `wait` was under way.
 fn paused() -> Stand {
+    paused_in(plain(&["first", "wait", "last"]))
+}
+
+fn paused_in(workflow: Workflow) -> Stand {
     let mut stand = Stand::playing(json!({"turn": []}));
-    stand.workflow = plain(&["first", "wait", "last"]);
+    stand.workflow = workflow;
     let outcome = on_one_thread(async {
         let (run, mut show) = stand.start().unwrap();
         let (wishes, intents) = mpsc::channel(1);
@@ -191,4 +195,36 @@ fn the_state_is_migrated_and_without_a_migration_another_version_is_refused() {
     let seen =
         facts.iter().find(|fact| fact["step"] == "wait#1" && fact["type"] == "step_finished");
     assert_eq!(seen.unwrap()["result"]["patch"]["seen"], json!(["migrated", "first"]));
+}
+
+/// The migration gets the edited list and not the one before.
+#[test]
+fn a_task_list_that_was_edited_while_paused_is_migrated() {
+    let with_tasks = |shape: StateShape| {
+        let task = json!({"id": "#1", "content": "Build it", "status": "pending"});
+        let state =
+            move |_: &_| [("done".into(), json!([])), ("tasks".into(), json!([task]))].into();
+        Workflow { initial_state: Initial::made(state), ..chain(&["first", "wait", "last"], shape) }
+    };
+    let mut stand = paused_in(with_tasks(StateShape::default()));
+    let path = stand.session().unwrap().join("tasks.json");
+    let list = String::from_utf8(stand.disk.read(&path, u64::MAX).unwrap()).unwrap();
+    stand.disk.replace(&path, list.replace("Build it", "Paint it").as_bytes()).unwrap();
+    let migrate = |mut old: Value, _: u64| {
+        old["tasks"][0]["priority"] = json!(1);
+        Ok(old)
+    };
+    stand.workflow = with_tasks(StateShape { version: 2, migrate: Some(Arc::new(migrate)) });
+    std::fs::write(stand.work().join("go"), "").unwrap();
+    on_one_thread(async {
+        let (_wishes, intents) = mpsc::channel(1);
+        let ended = upgrade(&stand).unwrap().drive(intents).await.unwrap();
+        assert_eq!(ended.outcome, Outcome::Completed);
+    });
+    let facts = stand.facts();
+    let resumed = facts.iter().find(|fact| fact["type"] == "session_resumed").unwrap();
+    let task = &resumed["upgraded"]["state"]["tasks"][0];
+    assert_eq!((&task["content"], &task["priority"]), (&json!("Paint it"), &json!(1)));
+    let list = String::from_utf8(stand.disk.read(&path, u64::MAX).unwrap()).unwrap();
+    assert!(list.contains("Paint it"), "{list}");
 }
