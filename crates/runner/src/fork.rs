@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::keep::index_entry;
 use crate::project::{summary, tasks_at_rest, tasks_done};
+use crate::relocate::Relocation;
 use crate::resume::Past;
 use crate::run::RunError;
 
@@ -115,10 +116,18 @@ pub fn fork(tools: &ForkTools, request: ForkRequest) -> Result<Fork, RunError> {
     };
     let from = history.created.session.clone();
     let session = SessionId::from(uuid::Uuid::new_v4().to_string());
-    let mut past = replayed(tools, &from_dir, &renamed(&history.created, &session), seq)?;
+    let dir = from_dir.parent().unwrap_or(&from_dir).join(session.as_str());
+    let relocation = Relocation::new(&from_dir, &dir);
+    let created = renamed(&history.created, &session, &relocation);
+    let mut past = replayed(tools, &from_dir, &created, seq)?;
 
     let mut then =
         vec![Event::SessionForked(Forked { from: from.clone(), step: step.clone(), up_to: seq })];
+    if let Some(event) = relocation.event(&past.machine) {
+        past.replay(&Envelope { seq: 0, at: tools.at, event: event.clone() })
+            .map_err(RunError::Refused)?;
+        then.push(event);
+    }
     let after = step.as_ref().map_or_else(String::new, |step| format!(" after {step}"));
     let reason = format!("forked from {from}{after}");
     let set = patched(&mut past, set, &reason, &mut then, tools.at)?;
@@ -132,7 +141,6 @@ pub fn fork(tools: &ForkTools, request: ForkRequest) -> Result<Fork, RunError> {
             past.book.learn(event, tools.at);
         }
     }
-    let dir = from_dir.parent().unwrap_or(&from_dir).join(session.as_str());
     let state = past.machine.newest();
     let checks = past.book.verification.summary(&tasks_done(&past.created.state, &state));
     let Some(summary) = summary(&past.created, &past.book, tasks_at_rest(&state), checks) else {
@@ -272,17 +280,28 @@ fn list<'s>(steps: impl Iterator<Item = &'s StepId>) -> String {
     steps.map(|step| format!("`{step}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// The first fact under the new id, which is also in the state where a workflow asks for it.
-fn renamed(created: &Created, session: &SessionId) -> Created {
+/// The first fact under the new id. The id and the folder are also in the state where a workflow asks
+/// for them.
+fn renamed(created: &Created, session: &SessionId, relocation: &Relocation) -> Created {
     let mut created = created.clone();
     for value in created.state.values_mut() {
-        if value.as_str() == Some(created.session.as_str()) {
-            *value = Value::from(session.as_str());
-        }
+        rename(value, created.session.as_str(), session.as_str());
+        relocation.apply(value);
     }
     created.origin.root = Some(created.root().clone());
     created.origin.forked_from = Some(std::mem::replace(&mut created.session, session.clone()));
     created
+}
+
+/// Replaces the id of a session wherever it is a value.
+fn rename(value: &mut Value, from: &str, to: &str) {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        Value::String(text) if text == from => to.clone_into(text),
+        Value::String(_) => {}
+        Value::Array(items) => items.iter_mut().for_each(|item| rename(item, from, to)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| rename(field, from, to)),
+    }
 }
 
 /// How things stood after a fact of the other session.

@@ -27,6 +27,7 @@ mod project;
 mod prompt;
 mod question;
 mod record;
+mod relocate;
 mod resume;
 mod run;
 mod settings;

@@ -18,6 +18,7 @@ use crate::certificate::Basis;
 use crate::front::Show;
 use crate::project::{Entry, progress_entry, tasks_done};
 use crate::record::{input_of, is_timed};
+use crate::relocate::Relocation;
 use crate::run::{Matter, Run, RunError};
 use crate::settings::Settings;
 use crate::stage::Stage;
@@ -111,6 +112,7 @@ impl Run {
             }
         };
         let mut events = run.edits_while_paused()?;
+        events.extend(run.moved_paths(&events)?);
         events.extend(run.changed_settings(&before));
         events.extend(run.told_of(opened.repaired, opened.restored));
         events.extend(options.instruction.map(|text| Event::Instructed { text }));
@@ -144,6 +146,12 @@ impl Run {
         let (created, paths) = (&*self.created, self.paths.clone());
         let under_way = UnderWay { machine: &machine, created, paths, revived };
         crate::upgrade::planned(&under_way, from, &self.workflow).map(Box::new)
+    }
+
+    /// Paths into the session's folder in its state, where the project was moved since.
+    fn moved_paths(&self, changes: &[Event]) -> Result<Option<Event>, RunError> {
+        let dir = self.session.dir();
+        Ok(Relocation::new(dir, dir).event(&self.machine_after(changes)?))
     }
 
     /// The machine after changes that are still to be recorded.

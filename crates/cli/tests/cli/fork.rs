@@ -7,9 +7,11 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::engine::Project;
 use crate::env::{Ran, TestEnv, eventually, ran};
 use crate::process::{Running, SOON};
 use crate::scene::{Scene, done, fail, note, planner, review, reviewer, run, wait_for, worker};
+use crate::typescript;
 
 /// Of the two tasks that need the first, one is done at once and the other waits to be let go.
 fn waiting() -> Scene {
@@ -469,4 +471,61 @@ fn for_programs_a_fork_prints_its_own_facts() {
     assert_eq!(types, ["session_created", "session_forked", "state_patched", "run_paused"]);
     assert_eq!(lines[1]["step"], "select-ready-tasks#1[#2]/settle#1");
     ends_well(&env, lines[0]["session"].as_str().unwrap());
+}
+
+/// Keeps paths into the session's folder in its state, one of them made by a step.
+const KEEPS_PATHS: &str = r#"import { graph, toolNode } from "atomic/workflows";
+export const createState = (p: any) => ({
+  prompt: p.prompt, outputs: {}, own: { dir: p.sessionDir, id: p.sessionId },
+});
+export default () => graph<any>()
+  .start(toolNode<any>({ id: "note", execute: (s: any) => ({ notes: { file: s.own.dir + "/notes.md" } }) }))
+  .then(toolNode<any>({ id: "write", command: "test -e ready && echo more >> {notes.file}" }))
+  .end().compile();
+"#;
+
+/// A fork in a copy, and a session in a project that was moved, write to their own folder.
+#[test]
+fn paths_into_the_folder_of_a_session_follow_it() {
+    let project = Project::new();
+    project.write(".atomic/workflows/flow.ts", KEEPS_PATHS);
+    let ended = typescript::run(&project, "flow", &["--trust"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let (dir, env) = (project.session(), &project.env);
+    let id = dir.file_name().unwrap().to_str().unwrap();
+    let (copy, moved) = (env.outside("copy"), env.outside("moved"));
+    let copied = Command::new("cp").arg("-r").arg(env.work()).arg(&copy).status().unwrap();
+    assert!(copied.success());
+    let resumed_in = |folder: &Path, more: &[&str]| {
+        fs::write(folder.join("ready"), "").unwrap();
+        let mut command = env.atomic(["resume", id, "--trust"]);
+        command.args(more).current_dir(folder);
+        let resumed = ran(command);
+        assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    };
+    let sessions = |folder: &Path| folder.join(".atomic/sessions");
+    let text = |path: PathBuf| fs::read_to_string(path).unwrap_or_default();
+    let of_type = |dir: &Path, kind: &str| {
+        let journal = text(dir.join("journal.jsonl"));
+        let facts = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        facts.filter(|fact| fact["type"] == kind).collect::<Vec<_>>()
+    };
+
+    resumed_in(&copy, &["--here"]);
+    assert!(!dir.join("notes.md").exists(), "the original is left alone");
+    let fork = fs::read_dir(sessions(&copy)).unwrap().map(|entry| entry.unwrap().path());
+    let fork = fork.into_iter().find(|path| path.is_dir() && !path.ends_with(id)).unwrap();
+    assert_eq!(text(fork.join("notes.md")), "more\n");
+    let own = json!({"dir": &fork, "id": fork.file_name().unwrap().to_str().unwrap()});
+    assert_eq!(of_type(&fork, "session_created")[0]["state"]["own"], own);
+    assert_eq!(of_type(&fork, "state_patched").len(), 1);
+
+    fs::rename(env.work(), &moved).unwrap();
+    resumed_in(&moved, &[]);
+    let dir = sessions(&moved).join(id);
+    assert!(!env.work().exists(), "the old place stays empty");
+    assert_eq!(text(dir.join("notes.md")), "more\n");
+    let patched = of_type(&dir, "state_patched");
+    let patch = json!({"own": {"dir": &dir, "id": id}, "notes": {"file": dir.join("notes.md")}});
+    assert_eq!(patched[0]["patch"], patch);
 }

@@ -193,3 +193,13 @@ fn a_deleted_session_leaves_nothing() {
     assert!(env.run(["sessions"]).stdout.starts_with("There are no sessions yet"));
     assert_eq!(env.run(["sessions", "rm", &id]).code, Some(1));
 }
+
+/// `sed -i` gives the name of a big value to another file, and Atomic still has the one it wrote.
+#[test]
+fn a_value_that_a_worker_edits_is_put_back() {
+    let env = TestEnv::new();
+    let command = "sed -i s/xxx/yyy/ .ralph/sessions/*/blobs/*";
+    let ended = env.ralph(&scene(command).toml(), &["--workers", "1"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    is_whole(&env);
+}
