@@ -17,6 +17,16 @@ use crate::run::{Run, RunError};
 /// The keys of a row of `tasks.json`; others that a person writes are taken as they are.
 const OWN_KEYS: [&str; 6] = ["id", "content", "status", "activeForm", "blockedBy", "error"];
 
+/// The keys that the engine keeps in the state and never writes to `tasks.json`. A person who could
+/// write them would verify a task by hand, or take it for the work of another one.
+const ENGINE_KEYS: [&str; 6] =
+    ["verified", "attempts", "bugFixes", "mends", "errorCode", "errorDetail"];
+
+/// Whether a person may write a key that is not Atomic's own word.
+fn is_free(key: &str) -> bool {
+    !OWN_KEYS.contains(&key) && !ENGINE_KEYS.contains(&key)
+}
+
 /// The changes that an edited list makes.
 #[derive(Default)]
 struct Edit {
@@ -25,6 +35,8 @@ struct Edit {
     changed: Vec<String>,
     added: Vec<String>,
     removed: Vec<String>,
+    /// What was written and is not used, such as "`verified` of #2".
+    unused: Vec<String>,
 }
 
 impl Run {
@@ -55,8 +67,9 @@ impl Run {
         let before = Before { list, base: &base, items: &items };
         let edit = before.compare(&rows).map_err(refused)?;
         self.session.adopt_tasks(&bytes);
+        let unused = edit.told_unused();
         if edit.rows.is_empty() {
-            return Ok(vec![]);
+            return Ok(unused.into_iter().collect());
         }
         let text = edit.told();
         let value = match self.machine.program().graph().reducers.get("tasks") {
@@ -69,7 +82,8 @@ impl Run {
         };
         let patch = [("tasks".into(), value)].into();
         let reason = "tasks.json was edited while the run was paused".to_owned();
-        Ok(vec![Event::StatePatched { patch, reason }, Event::Noted { text }])
+        let edited = [Event::StatePatched { patch, reason }, Event::Noted { text }];
+        Ok(edited.into_iter().chain(unused).collect())
     }
 
     fn not_editable(&self, path: &Path) -> RunError {
@@ -111,6 +125,11 @@ impl Before<'_> {
         for row in rows {
             let known = self.base.iter().find(|known| known.id == row.id);
             let state = self.list.iter().find(|state| Task(state).id() == Some(&row.id));
+            let unused = ENGINE_KEYS.iter().filter(|key| {
+                let written = row.fields.get(**key);
+                written.is_some() && written != state.and_then(|state| state.get(**key))
+            });
+            edit.unused.extend(unused.map(|key| format!("`{key}` of {}", row.id)));
             if let (Some(known), Some(state)) = (known, state) {
                 let fields = self.changes(row, known, state, &edit.removed)?;
                 if fields.len() > 1 {
@@ -159,6 +178,10 @@ impl Before<'_> {
                 set("status", self.word(status).into());
                 let stays = status == TaskStatus::Failed || error != known.error.as_deref();
                 set("error", error.filter(|_| stays).into());
+                // What was verified was the work before.
+                if state.get("verified").is_some_and(|verified| !verified.is_null()) {
+                    set("verified", Value::Null);
+                }
             }
         } else if error != known.error.as_deref() {
             set("error", error.into());
@@ -177,7 +200,7 @@ impl Before<'_> {
         if as_set(&wanted) != as_set(&declared) {
             set(key_in(state, &BLOCKER_KEYS), wanted.into());
         }
-        let more = row.fields.iter().filter(|(key, _)| !OWN_KEYS.contains(&key.as_str()));
+        let more = row.fields.iter().filter(|(key, _)| is_free(key));
         for (key, value) in more.filter(|(key, value)| state.get(*key) != Some(*value)) {
             set(key, value.clone());
         }
@@ -190,7 +213,7 @@ impl Before<'_> {
         let first = self.list.first().unwrap_or(&Value::Null);
         let active_form = row.active_form.as_ref().unwrap_or(&row.content);
         let mut fields = row.fields.clone();
-        fields.retain(|key, _| !OWN_KEYS.contains(&key.as_str()));
+        fields.retain(|key, _| is_free(key));
         fields.insert("id".to_owned(), row.id.as_str().into());
         fields.insert(key_in(first, &CONTENT_KEYS).to_owned(), row.content.as_str().into());
         fields.insert("activeForm".to_owned(), active_form.as_str().into());
@@ -235,6 +258,13 @@ impl Before<'_> {
 }
 
 impl Edit {
+    /// What is not used of an edit.
+    fn told_unused(&self) -> Option<Event> {
+        let names = self.unused.join(", ");
+        let text = format!("tasks.json: only Atomic writes {names}; the edit is not used");
+        (!self.unused.is_empty()).then_some(Event::Noted { text })
+    }
+
     /// What was edited, for people.
     fn told(&self) -> String {
         let parts =
