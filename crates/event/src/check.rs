@@ -22,6 +22,10 @@ pub struct Checked {
     /// The commit that was checked out and holds exactly that tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// The task that this one mends, while that task is not completed: its unfinished work is in the
+    /// tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mends: Option<String>,
 }
 
 /// The result of one check.

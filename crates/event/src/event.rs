@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use crate::{
     AgentName, Answer, AnsweredBy, BackendId, Certified, ConversationId, How, NodeId, Patch,
-    Question, QuestionId, Report, SessionId, StepError, StepId, StepResult, Verified, WorkflowName,
+    ProjectRead, Question, QuestionId, Report, SessionId, StepError, StepId, StepResult, Verified,
+    WorkflowName,
 };
 
 /// A point in time, written as RFC 3339 in UTC.
@@ -389,6 +390,10 @@ pub struct Resumed {
     /// The other version of the workflow that the session runs from here on, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgraded: Option<Box<Upgraded>>,
+    /// What differs from the last reading of the files that decide what the checks mean: nobody but
+    /// the user has changed them since the run was stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<Box<ProjectRead>>,
 }
 
 /// A step is about to be carried out.

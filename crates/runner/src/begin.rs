@@ -123,7 +123,9 @@ impl Run {
                 // As it is now: since this item began, another one may have turned a check green.
                 let red = self.machine.newest().get("redGates").cloned();
                 let hindrance = self.hindrance(step);
-                by_us(Job::Gates(CheckJob { baseline: gates.baseline, known: red, hindrance }))
+                let baseline = gates.baseline;
+                let is_again = baseline && self.book.verification.has_baseline;
+                by_us(Job::Gates(CheckJob { baseline, is_again, known: red, hindrance }))
             }
             Action::ClearContext => over(StepResult::default()),
             Action::ContextMonitor(monitor) => self.monitor(step, *attempt, &monitor)?,

@@ -73,6 +73,8 @@ pub(crate) struct LoopTask {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Times {
     pub(crate) created: Option<Moment>,
+    /// When the run began, or was resumed last.
+    pub(crate) begun: Option<Moment>,
     pub(crate) last: Option<Moment>,
 }
 
@@ -146,12 +148,15 @@ impl Book {
         self.verification.learn(event);
         match event {
             Event::SessionCreated(created) => {
-                self.times.created = Some(at);
+                (self.times.created, self.times.begun) = (Some(at), Some(at));
                 if let Ok(graph) = Graph::deserialize(&created.graph) {
                     self.loops = Loops::of(&graph);
                 }
             }
-            Event::SessionResumed(resumed) => self.learn_resume(resumed),
+            Event::SessionResumed(resumed) => {
+                self.times.begun = Some(at);
+                self.learn_resume(resumed);
+            }
             Event::RunPaused { .. } => self.status = SessionStatus::Paused,
             Event::RunWaiting { .. } => self.status = SessionStatus::Waiting,
             Event::RunFinished { ending, .. } => {

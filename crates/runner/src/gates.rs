@@ -42,6 +42,46 @@ pub fn found_gates(folder: &Path) -> Vec<String> {
     found.into_iter().map(str::to_owned).collect()
 }
 
+/// Words that the shell itself carries out, and that begin a command with syntax of its own.
+const SHELL_WORDS: [&str; 36] = [
+    "!", ".", ":", "[", "alias", "break", "case", "cd", "command", "continue", "do", "echo", "env",
+    "eval", "exec", "exit", "export", "false", "for", "function", "if", "local", "printf", "pwd",
+    "read", "readonly", "return", "set", "shift", "test", "time", "trap", "true", "umask", "until",
+    "while",
+];
+
+/// Whether the shell can find the program that a command begins with. A command that begins with
+/// anything but a plain word may be run.
+pub(crate) fn can_start(command: &str, folder: &Path) -> bool {
+    let mut words = command.split_whitespace();
+    let word = words.find(|word| !is_assignment(word)).unwrap_or_default();
+    let word = word.split([';', '|', '&', '<', '>']).next().unwrap_or_default();
+    let is_plain = |c: char| c.is_alphanumeric() || "_-+./@%:,".contains(c);
+    let sets_path = command.trim_start().starts_with("PATH=") || command.contains(" PATH=");
+    if sets_path || !word.chars().all(is_plain) || word.is_empty() || SHELL_WORDS.contains(&word) {
+        return true;
+    }
+    if word.contains('/') {
+        return is_program(&folder.join(word));
+    }
+    let Some(path) = std::env::var_os("PATH") else { return true };
+    std::env::split_paths(&path).any(|dir| is_program(&folder.join(dir).join(word)))
+}
+
+fn is_assignment(word: &str) -> bool {
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    word.split_once('=').is_some_and(|(name, _)| is_name(name))
+}
+
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    let found = std::fs::metadata(path);
+    found.is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
 fn has_npm_test(package: &str) -> bool {
     let package: Value = serde_json::from_str(package).unwrap_or_default();
     let script = package.pointer("/scripts/test").and_then(Value::as_str).unwrap_or_default();
@@ -50,7 +90,38 @@ fn has_npm_test(package: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::found_gates;
+    use super::{can_start, found_gates};
+
+    #[test]
+    fn a_command_can_start_when_the_shell_finds_its_program() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        for (name, mode) in [("good.sh", 0o755), ("plain.sh", 0o644)] {
+            let path = dir.path().join(name);
+            std::fs::write(&path, "").unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let table = [
+            ("./good.sh --all", true),
+            ("A=1 B='x' ./good.sh", true),
+            ("./good.sh;true", true),
+            ("./plain.sh", false),
+            ("./gone.sh", false),
+            ("A=1 ./gone.sh", false),
+            ("no-such-program-anywhere", false),
+            ("no-such-program-anywhere|cat", false),
+            ("sh plain.sh", true),
+            ("test -e x", true),
+            ("if true; then true; fi", true),
+            ("(./gone.sh)", true),
+            ("\"$TOOL\" x", true),
+            ("A=\"x y\" ./gone.sh", true),
+            ("PATH=bin:$PATH gone", true),
+        ];
+        for (command, expected) in table {
+            assert_eq!(can_start(command, dir.path()), expected, "{command}");
+        }
+    }
 
     #[test]
     fn checks_are_found_by_what_lies_in_the_folder() {

@@ -6,6 +6,7 @@
 //!
 //! Start reading at [`Run::drive`]; `record.rs` is the heart of it.
 
+mod accepted;
 mod backends;
 mod begin;
 mod book;

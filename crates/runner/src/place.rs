@@ -1,16 +1,14 @@
 //! What has to be said about the folder a run works in, before anything is paid for.
 
-use std::path::{Path, PathBuf};
-
-use atomic_event::{Created, Event, SessionId, StepId};
-use atomic_session::Session;
+use atomic_event::{Created, Event, ProjectRead};
+use atomic_session::SessionStatus;
 use atomic_workflow::builtin::prompt;
 use atomic_workflow::{WORKERS, Workflow};
 
-use crate::gates::found_gates;
+use crate::gates::{can_start, found_gates};
 use crate::run::{Run, RunError};
 use crate::settings::Settings;
-use crate::verify::runs_checks;
+use crate::verify::{Reading, runs_checks};
 
 /// Refuses a run that cannot be verified although checks are required.
 pub(crate) fn refuse_unchecked(
@@ -36,21 +34,32 @@ pub(crate) fn refuse_unchecked(
         let problem = "with several workers in one folder no task can be verified";
         return refused(problem, "run with --workers 1");
     }
-    match &settings.checks {
-        Some(given) if !given.is_empty() => Ok(()),
-        None if found_gates(&created.workspace).is_empty() => {
-            refused("no check was found in the project", "give one, such as --check \"make test\"")
+    let found = found_gates(&created.workspace);
+    let checks = match &settings.checks {
+        Some(given) if given.is_empty() => {
+            return refused("no check is given", "give one, such as --check \"make test\"");
+        }
+        Some(given) => given,
+        None if found.is_empty() => {
+            let hint = "give one, such as --check \"make test\"";
+            return refused("no check was found in the project", hint);
         }
         None if !settings.program.trusted => {
             let problem = "the checks of the project are not run, because it is not trusted";
-            refused(problem, "atomic trust . (or give a check of your own with --check)")
+            let hint = "atomic trust . (or give a check of your own with --check)";
+            return refused(problem, hint);
         }
-        None => Ok(()),
-        Some(_) => refused("no check is given", "give one, such as --check \"make test\""),
+        None => &found,
+    };
+    if checks.iter().any(|check| can_start(check, &created.workspace)) {
+        return Ok(());
     }
+    let named: Vec<String> = checks.iter().map(|check| format!("`{check}`")).collect();
+    let problem = format!("the program of {} was not found", named.join(" and "));
+    refused(&problem, "install it, or give another check with --check")
 }
 
-fn is_one_turn(created: &Created) -> bool {
+pub(crate) fn is_one_turn(created: &Created) -> bool {
     created.workflow.as_str() == prompt::NAME && created.origin.source.is_none()
 }
 
@@ -61,10 +70,14 @@ impl Run {
         let folder = self.created.workspace.display();
         let mut notes = vec![];
         if !is_one_turn(&self.created) {
-            notes.extend(self.others_here().into_iter().map(|other| {
+            let running = self.others_here().into_iter().filter(|other| other.is_running);
+            notes.extend(running.map(|other| {
                 format!(
-                    "Session {other} is running in {folder} as well. Both change the same files; \
-                     a check of one sees the unfinished work of the other."
+                    "Session {} is running in {} as well. Both change the same files; a check of \
+                     one sees the unfinished work of the other, so no task is verified while both \
+                     run.",
+                    other.session,
+                    other.workspace.display()
                 )
             }));
         }
@@ -86,56 +99,23 @@ impl Run {
         notes.into_iter().map(|text| Event::Noted { text }).collect()
     }
 
+    /// What the user has changed while the run was stopped, of the files that decide what the checks
+    /// mean. After a kill there is no telling who has changed a file.
+    pub(crate) fn read_after_stop(&self) -> Option<Box<ProjectRead>> {
+        match self.book.status {
+            SessionStatus::Paused | SessionStatus::Waiting | SessionStatus::Failed => {}
+            SessionStatus::Running | SessionStatus::Completed => return None,
+        }
+        let verification = &self.book.verification;
+        let known = verification.reading.as_ref().filter(|_| verification.is_on)?;
+        let commands = self.settings.checks.clone().unwrap_or_default();
+        Reading::of(&self.created.workspace, &commands)?.since(Some(known)).map(Box::new)
+    }
+
     /// How many items of a list are worked on at once.
-    fn workers(&self) -> u64 {
+    pub(crate) fn workers(&self) -> u64 {
         let newest = self.machine.newest();
         let known = newest.get(WORKERS).and_then(|workers| workers.as_u64());
         known.unwrap_or_else(|| self.settings.workers.map_or(1, u64::from))
-    }
-
-    /// Why green checks would verify nothing in this step: others work in the same folder.
-    pub(crate) fn hindrance(&self, step: &StepId) -> Option<String> {
-        let workers = self.workers();
-        if workers > 1 {
-            return Some(format!("{workers} workers share the folder"));
-        }
-        // Work that was cut off when there were several workers.
-        let item = step.item();
-        let mut open = self.book.open.iter().filter(|(_, open)| open.agent);
-        let other = open.find_map(|(other, _)| other.item().filter(|_| other.item() != item));
-        other.map(|other| format!("the folder holds unfinished work on {other}"))
-    }
-
-    /// Other sessions that are being worked on in the same folder.
-    fn others_here(&self) -> Vec<SessionId> {
-        let Some(sessions) = self.session.dir().parent() else { return vec![] };
-        let names = self.stage.disk.list(sessions).unwrap_or_default();
-        let beside = names.into_iter().map(|name| sessions.join(name));
-        let listed = self.stage.index.as_ref().and_then(|index| index.entries().ok());
-        let listed = listed.into_iter().flat_map(|listing| listing.entries);
-        let mut dirs: Vec<PathBuf> = beside.chain(listed.map(|entry| entry.dir)).collect();
-        dirs.sort();
-        dirs.dedup();
-        dirs.iter().filter_map(|dir| self.held_here(dir)).collect()
-    }
-
-    /// The session in a folder, when some process works on it in our folder.
-    fn held_here(&self, dir: &Path) -> Option<SessionId> {
-        let is_hidden = dir.file_name()?.to_string_lossy().starts_with('.');
-        if is_hidden || dir == self.session.dir() {
-            return None;
-        }
-        let disk = &self.stage.disk;
-        Session::holder(disk.as_ref(), dir).ok()??;
-        let first = Session::read_only(disk.clone(), dir).ok()?.next()?.ok()?;
-        let Event::SessionCreated(created) = first.event else { return None };
-        let same = |one: &Path, other: &Path| {
-            one == other
-                || one
-                    .canonicalize()
-                    .is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
-        };
-        let is_here = same(&created.workspace, &self.created.workspace) && !is_one_turn(&created);
-        is_here.then_some(created.session)
     }
 }

@@ -189,7 +189,8 @@ impl Run {
         self.book.verification.ended(&self.tasks_done())
     }
 
-    fn tasks_done(&self) -> Vec<TaskDone> {
+    /// The tasks of the list as it is now.
+    pub(crate) fn tasks_done(&self) -> Vec<TaskDone> {
         tasks_done(&self.created.state, &self.machine.newest())
     }
 

@@ -361,9 +361,9 @@ impl Run {
                 let _ = self.session.log_transcript(&serde_json::json!(delta));
                 self.front.show(Shown::Delta(delta));
             }
-            Message::Happened(event) => events.push(event),
+            Message::Happened(event) => events.push(self.witnessed(event)),
             Message::Confirm(event, confirm) => {
-                events.push(event);
+                events.push(self.witnessed(event));
                 after.push(confirm);
             }
             Message::Asked { step, questions } => {
@@ -379,6 +379,16 @@ impl Run {
                     events.push(Event::StepReported { step, attempt, report });
                     events.extend(notes);
                 }
+            }
+            Message::ReadFirst { step, attempt, reading, confirm } => {
+                let known = &self.book.verification;
+                if let Some(read) = reading.since(None).filter(|_| known.reading.is_none()) {
+                    let notes = known.notes(&step, &read);
+                    let report = Report::ProjectRead(Box::new(read));
+                    events.push(Event::StepReported { step, attempt, report });
+                    events.extend(notes);
+                }
+                after.push(confirm);
             }
             Message::Ended { step, attempt, outcome, commit } => {
                 self.crew.live.remove(&step);

@@ -113,6 +113,8 @@ impl Run {
         };
         let mut events = run.edits_while_paused()?;
         events.extend(run.moved_paths(&events)?);
+        let read = run.read_after_stop();
+        events.extend(read.as_deref().and_then(|read| run.book.verification.changed_by_user(read)));
         events.extend(run.changed_settings(&before));
         events.extend(run.told_of(opened.repaired, opened.restored));
         events.extend(options.instruction.map(|text| Event::Instructed { text }));
@@ -122,6 +124,7 @@ impl Run {
             settings: serde_json::to_value(&run.settings).unwrap_or_default(),
             revived,
             upgraded,
+            read,
         }));
         events.extend(run.notes_about_place(Some(&before)));
         events.extend(run.lost_steps());

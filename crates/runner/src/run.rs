@@ -374,11 +374,13 @@ impl Run {
         let mut events = vec![];
         for message in self.stop_all().await {
             match message {
-                Message::Happened(event) => events.push(event),
-                Message::Ended { .. } | Message::Read { .. } => {
+                Message::Happened(_) | Message::Ended { .. } | Message::Read { .. } => {
                     self.take(message, &mut events, &mut vec![]);
                 }
-                Message::Typed(_) | Message::Asked { .. } | Message::Confirm(..) => {}
+                Message::Typed(_)
+                | Message::Asked { .. }
+                | Message::Confirm(..)
+                | Message::ReadFirst { .. } => {}
             }
         }
         self.record_without_consequences(events)
@@ -411,6 +413,7 @@ fn unconfirmed(message: Message) -> Message {
         | Message::Happened(_)
         | Message::Asked { .. }
         | Message::Read { .. }
+        | Message::ReadFirst { .. }
         | Message::Ended { .. } => message,
     }
 }

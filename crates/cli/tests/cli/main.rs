@@ -83,3 +83,4 @@ mod typescript_strangers;
 mod typescript_trust;
 mod usage;
 mod verified;
+mod verified_more;

@@ -2,9 +2,10 @@
 
 use serde_json::json;
 
-use crate::env::{TestEnv, eventually};
+use crate::env::{Ran, TestEnv, eventually};
 use crate::process::{Running, SOON};
 use crate::scene::{Scene, done, note, run, wait_for, worker};
+use crate::verified::git;
 
 const THREE: &[(&str, &[&str])] = &[("#1", &[]), ("#2", &[]), ("#3", &[])];
 
@@ -71,17 +72,48 @@ fn a_second_run_in_the_same_folder_names_the_first() {
     let scene = Scene::of(&[("#1", &[])])
         .turn(worker("Task ").does([note(), wait_for("go"), done("waited")]))
         .rest();
-    let first = Running::start(env.ralph_command(&scene.toml(), &[]));
+    let check = ["--check", "true"];
+    let first = Running::start(env.ralph_command(&scene.toml(), &check));
     eventually("the first works", SOON, || env.ledger().len() == 1);
     let session = env.session();
     let id = session.file_name().unwrap().to_str().unwrap();
-    let second = Running::start(env.ralph_command(&scene.toml(), &[]));
+    let second = Running::start(env.ralph_command(&scene.toml(), &check));
     eventually("the second works", SOON, || env.ledger().len() == 2);
     std::fs::write(env.work().join("go"), "").unwrap();
     let (first, second) = (first.end(), second.end());
     let note = format!("note: Session {id} is running in ");
     assert!(second.stdout.contains(&note), "{}", second.stdout);
     assert!(!first.stdout.contains("is running in "), "{}", first.stdout);
-    let third = env.ralph(&scene.toml(), &[]);
+    let last_line = |ran: &Ran| ran.stdout.lines().next_back().unwrap().to_owned();
+    // The one that ended last may have been checked when the other was completed.
+    let unverified = [&first, &second].map(last_line);
+    assert!(unverified.contains(&"Completed, not verified".to_owned()), "{unverified:?}");
+    let third = env.ralph(&scene.toml(), &check);
     assert!(!third.stdout.contains("is running in "), "{}", third.stdout);
+    assert_eq!(last_line(&third), "Completed: 1 of 1 task verified by \"true\"");
+}
+
+/// Folders of one working tree have the same files, and a run that was killed leaves its work there.
+#[test]
+fn what_another_run_left_in_the_repository_verifies_no_task() {
+    let env = TestEnv::new();
+    git(&env, "init -q -b main");
+    let sub = env.work().join("sub");
+    std::fs::create_dir(&sub).unwrap();
+    let scene = Scene::of(&[("#1", &[])])
+        .turn(worker("Task ").does([note(), wait_for("go"), done("waited")]))
+        .rest();
+    let first = Running::start(env.ralph_command(&scene.toml(), &["--check", "true"]));
+    eventually("the first works", SOON, || env.ledger().len() == 1);
+    let mut second = env.ralph_command(&scene.toml(), &["--check", "true"]);
+    second.current_dir(&sub);
+    let second = Running::start(second);
+    eventually("the second works", SOON, || env.ledger().len() == 2);
+    second.kill();
+    std::fs::write(sub.join("go"), "").unwrap();
+    std::fs::write(env.work().join("go"), "").unwrap();
+    let first = first.end();
+    assert_eq!(first.stdout.lines().next_back(), Some("Completed, not verified"));
+    let progress = std::fs::read_to_string(env.session().join("progress.txt")).unwrap();
+    assert!(progress.contains(" left unfinished work in the folder"), "{progress}");
 }

@@ -43,6 +43,8 @@ impl Checks {
 pub(crate) struct CheckJob {
     /// Whether this only finds out how things stand before any work is done.
     pub(crate) baseline: bool,
+    /// Whether there was a baseline before: the run failed and was resumed.
+    pub(crate) is_again: bool,
     /// Of each check seen so far, whether it was red from the start; null for one that appeared
     /// during the run and has never been green.
     pub(crate) known: Option<Arc<Value>>,
@@ -58,11 +60,30 @@ struct Results<'k> {
     checks: Vec<CheckResult>,
     failures: Vec<Value>,
     learned: Map<String, Value>,
+    /// Checks that the shell could not run, with its exit codes.
+    not_run: Vec<(String, i32)>,
+    /// Whether there was a baseline before: the run failed and was resumed.
+    is_again: bool,
+    /// Whether the folder holds work that is not accepted, so that nothing is learned from it.
+    is_hindered: bool,
 }
 
+/// A check that was red.
+struct RedCheck {
+    /// The end of its output.
+    tail: String,
+    code: Option<i32>,
+}
+
+/// What the shell says when a program cannot be executed, and when there is none.
+const NOT_RUN: [i32; 2] = [126, 127];
+
 impl Results<'_> {
-    /// Takes in a check that was green, or red with the end of its output.
-    fn add(&mut self, command: &str, tail: Option<String>) {
+    /// Takes in a check that was green, or red.
+    fn add(&mut self, command: &str, red: Option<RedCheck>) {
+        let code = red.as_ref().and_then(|red| red.code).filter(|code| NOT_RUN.contains(code));
+        self.not_run.extend(code.map(|code| (command.to_owned(), code)));
+        let tail = red.map(|red| red.tail);
         let was_red = self.known.and_then(|known| known.get(command)).and_then(Value::as_bool);
         let green = tail.is_none();
         let before = match was_red {
@@ -76,7 +97,12 @@ impl Results<'_> {
         if let Some(tail) = tail.filter(|_| !may_be_red) {
             self.failures.push(json!({"command": command, "tail": tail}));
         }
-        if !green && was_red.is_none() && !self.baseline {
+        if self.is_again {
+            // A check that was green must be green again: only a failed task can have broken it.
+            if !self.is_hindered && was_red != Some(false) && was_red != Some(stays_red) {
+                self.learned.insert(command.to_owned(), stays_red.into());
+            }
+        } else if !green && was_red.is_none() && !self.baseline {
             // It has to become green, and until then it verifies nothing.
             self.learned.insert(command.to_owned(), Value::Null);
         } else if was_red != Some(stays_red) {
@@ -84,17 +110,35 @@ impl Results<'_> {
         }
     }
 
-    /// Names the checks that are red before any work is done.
-    fn red_from_start(&self) -> Option<String> {
-        let red = self.checks.iter().filter(|check| !check.green);
+    /// Names the checks that are red before any work is done, or before a failed run goes on.
+    fn red_from_start(&self) -> Vec<String> {
+        let is_run = |command: &str| self.not_run.iter().all(|(other, _)| other != command);
+        let red = self.checks.iter().filter(|check| !check.green && is_run(&check.command));
+        // A check that was green was broken by a failed task, which is worked on again.
+        let red = red.filter(|check| !self.is_again || check.before != CheckedBefore::Green);
         let red: Vec<String> = red.map(|check| format!("`{}`", check.command)).collect();
-        (!red.is_empty()).then(|| {
-            let verb = if red.len() == 1 { "fails" } else { "fail" };
-            format!(
-                "{} {verb} before any work is done, and so cannot verify a task until fixed.",
+        let mut notes = vec![];
+        if !red.is_empty() {
+            let red_since = match (self.is_again, red.len()) {
+                (false, 1) => "fails before any work is done",
+                (false, _) => "fail before any work is done",
+                (true, 1) => "still fails",
+                (true, _) => "still fail",
+            };
+            notes.push(format!(
+                "{} {red_since}, and so cannot verify a task until fixed.",
                 red.join(", ")
+            ));
+        }
+        let not_run = self.not_run.iter().map(|(command, code)| {
+            let why = if *code == 127 { "not found" } else { "not executable" };
+            format!(
+                "`{command}` cannot be run: a program is {why} (exit code {code}). No task can be \
+                 verified by it until fixed."
             )
-        })
+        });
+        notes.extend(not_run);
+        notes
     }
 }
 
@@ -111,7 +155,7 @@ impl Performer {
             permit = tree.write() => permit,
             order = told_to_stop(&mut orders) => return self.outcome_of(&order),
         };
-        let CheckJob { baseline, known, hindrance } = job;
+        let CheckJob { baseline, is_again, known, hindrance } = job;
         let known = known.as_deref();
         let commands = self.commands(known);
         if baseline {
@@ -122,19 +166,29 @@ impl Performer {
         } else {
             self.git_tree().await
         };
-        let mut results = Results { baseline, known, ..Results::default() };
+        let is_hindered = hindrance.is_some();
+        let mut results = Results { baseline, known, is_again, is_hindered, ..Results::default() };
         for command in &commands {
             match self.run_check(command).await {
                 Ok(result) => results.add(command, result.err()),
                 Err(outcome) => return outcome,
             }
         }
-        if baseline && let Some(text) = results.red_from_start() {
-            self.say(Event::Noted { text }).await;
+        if baseline {
+            for text in results.red_from_start() {
+                self.say(Event::Noted { text }).await;
+            }
         }
         let Results { checks, failures, learned, .. } = results;
         self.read_project().await;
-        let report = Report::Checked(Checked { baseline, checks, hindrance, tree, commit });
+        let report = Report::Checked(Checked {
+            baseline,
+            checks,
+            hindrance,
+            tree,
+            commit,
+            ..Checked::default()
+        });
         let (step, attempt) = (self.step.clone(), self.attempt);
         // What the run decides next rests on it.
         if !self.confirm(Event::StepReported { step, attempt, report }).await {
@@ -210,8 +264,8 @@ impl Performer {
         }
     }
 
-    /// Runs one check: green, or red with the end of its output.
-    async fn run_check(&mut self, command: &str) -> Result<Result<(), String>, Outcome> {
+    /// Runs one check: green, or red.
+    async fn run_check(&mut self, command: &str) -> Result<Result<(), RedCheck>, Outcome> {
         let checked = ShellCommand::verbatim(command);
         let run = self.run_in_shell(&checked, Some(self.timeout), TAIL).await;
         let finished = run.map_err(|error| {
@@ -226,10 +280,13 @@ impl Performer {
             let limit = told(self.timeout);
             let tail = format!("{}\nit took longer than {limit} and was stopped", finished.tail);
             self.report(command, false).await;
-            return Ok(Err(tail));
+            return Ok(Err(RedCheck { tail, code: None }));
         };
         self.report(command, status.success()).await;
-        Ok(if status.success() { Ok(()) } else { Err(finished.tail) })
+        if status.success() {
+            return Ok(Ok(()));
+        }
+        Ok(Err(RedCheck { tail: finished.tail, code: status.code() }))
     }
 
     async fn report(&self, command: &str, ok: bool) {

@@ -30,7 +30,7 @@ use check::Checks;
 
 use crate::run::Run;
 use crate::task_file::TaskRequest;
-use crate::verify::Reading;
+use crate::verify::{Reading, Verification};
 use request::Reach;
 pub(crate) use work::WorkJob;
 
@@ -125,6 +125,8 @@ pub(crate) enum Message {
     Asked { step: StepId, questions: Vec<(Question, oneshot::Sender<Answer>)> },
     /// The files that decide what the checks mean, as they are now.
     Read { step: StepId, attempt: u32, reading: Box<Reading> },
+    /// The same before the first agent works; to be recorded before the performer goes on.
+    ReadFirst { step: StepId, attempt: u32, reading: Box<Reading>, confirm: oneshot::Sender<()> },
     /// It is over.
     Ended { step: StepId, attempt: u32, outcome: Outcome, commit: Option<String> },
 }
@@ -178,6 +180,27 @@ impl Live {
     }
 }
 
+/// When the files that decide what the checks mean are read, to know who changes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reads {
+    /// The workflow runs no checks.
+    Never,
+    /// After every agent.
+    After,
+    /// Before the agent as well, because nothing has been read so far.
+    BeforeAndAfter,
+}
+
+impl Reads {
+    fn of(known: &Verification) -> Self {
+        match (known.is_on, &known.reading) {
+            (false, _) => Self::Never,
+            (true, Some(_)) => Self::After,
+            (true, None) => Self::BeforeAndAfter,
+        }
+    }
+}
+
 /// One step being carried out, with everything it may use.
 pub(crate) struct Performer {
     step: StepId,
@@ -192,8 +215,7 @@ pub(crate) struct Performer {
     reach: Reach,
     model: Option<String>,
     checks: Checks,
-    /// Whether the workflow runs checks, so that it matters who changes their definitions.
-    reads_project: bool,
+    reads: Reads,
     is_trusted: bool,
     /// The longest time for a turn or a check.
     timeout: Duration,
@@ -228,7 +250,7 @@ impl Run {
             },
             model,
             checks: Checks::of(&self.settings),
-            reads_project: self.book.verification.is_on,
+            reads: Reads::of(&self.book.verification),
             is_trusted: self.settings.program.trusted,
             timeout: own_timeout.unwrap_or(usual),
             own_timeout,
@@ -295,11 +317,13 @@ impl Performer {
     async fn work(&mut self, job: Job) -> Outcome {
         match job {
             Job::Agent(job) => {
+                if self.reads == Reads::BeforeAndAfter && !self.read_first().await {
+                    return Outcome::Stopped;
+                }
                 let outcome = self.turn(*job).await;
-                // A failed worker may have changed the tests as well.
-                if self.reads_project
-                    && matches!(outcome, Outcome::Finished(_) | Outcome::Failed(_))
-                {
+                // An agent that failed or was stopped may have changed the tests as well. What is
+                // different when a paused run is resumed is then the user's.
+                if self.reads != Reads::Never {
                     self.read_project().await;
                 }
                 outcome
@@ -311,6 +335,22 @@ impl Performer {
             Job::Work(job) => self.function(job).await,
             Job::Request { name, args } => self.request(&name, args).await,
         }
+    }
+
+    /// Reads the files before any agent has worked; `false` when the run is over. The planner can
+    /// change what defines the checks, too.
+    async fn read_first(&self) -> bool {
+        let folder = self.reach.workspace.clone();
+        let commands = match &self.checks {
+            Checks::Given(given) => given.clone(),
+            Checks::Found | Checks::LeftOut => vec![],
+        };
+        let read = tokio::task::spawn_blocking(move || Reading::of(&folder, &commands));
+        let Ok(Some(reading)) = read.await else { return true };
+        let (step, attempt, reading) = (self.step.clone(), self.attempt, Box::new(reading));
+        let (confirm, confirmed) = oneshot::channel();
+        let message = Message::ReadFirst { step, attempt, reading, confirm };
+        self.messages.send(message).await.is_ok() && confirmed.await.is_ok()
     }
 
     /// What a step that was told to stop comes to.

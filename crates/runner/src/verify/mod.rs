@@ -7,12 +7,14 @@
 mod definition;
 mod reading;
 mod test_file;
+mod unproven;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use atomic_event::{
-    Checked, CheckedBefore, Event, ProjectRead, Report, Started, StepId, TestFile, Verified,
+    CheckResult, Checked, CheckedBefore, Event, ProjectRead, Report, Started, StepId, TestFile,
+    Verified,
 };
 use atomic_graph::{Graph, Kind};
 use atomic_session::{
@@ -23,11 +25,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub(crate) use reading::Reading;
+use unproven::Unproven;
 pub use words::verified_line;
 
-/// What is known about the checks of a run.
+/// What is known about the checks of a run. A snapshot without one of the fields is not used: the
+/// version that wrote it judged by other rules, and the facts say everything.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
 pub(crate) struct Verification {
     /// Whether the workflow runs checks at all.
     pub(crate) is_on: bool,
@@ -36,6 +39,9 @@ pub(crate) struct Verification {
     /// The branch that was checked out when the run began.
     branch: Option<String>,
     tasks: BTreeMap<String, TaskState>,
+    unproven: Unproven,
+    /// Whether the checks have run before any work was done.
+    pub(crate) has_baseline: bool,
     red_from_start: Vec<String>,
     changed_checks: Vec<ChangedCheck>,
     removed_tests: BTreeMap<String, Removed>,
@@ -46,8 +52,8 @@ pub(crate) struct Verification {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct TaskState {
-    /// Whether the task changed what defines a check, or may have.
-    changes_checks: bool,
+    /// Whether no check speaks against the newest work on it.
+    is_accepted: bool,
     verdict: TaskVerdict,
     /// The checks that the verdict rests on, or why there is none.
     by: Vec<String>,
@@ -85,11 +91,14 @@ impl Verification {
             if let Some(upgraded) = &resumed.upgraded {
                 self.learn_graph(&upgraded.graph);
             }
+            if let Some(read) = &resumed.read {
+                self.learn_reading(None, read);
+            }
         } else if let Event::StepStarted(started) = event {
             self.learn_start(started);
         } else if let Event::StepReported { step, report, .. } = event {
             if let Report::ProjectRead(read) = report {
-                self.learn_reading(step, read);
+                self.learn_reading(step.item().as_ref(), read);
             } else if let Report::Checked(checked) = report {
                 self.learn_checks(step, checked);
             }
@@ -106,19 +115,21 @@ impl Verification {
             return;
         }
         let Some(item) = started.step.item() else { return };
-        let changes_checks =
-            self.tasks.get(&item).map_or(self.reading.is_none(), |task| task.changes_checks);
-        self.tasks.insert(item, TaskState { changes_checks, ..TaskState::default() });
+        if self.reading.is_none() {
+            self.unproven.learn_unread();
+        }
+        self.tasks.insert(item, TaskState::default());
     }
 
-    fn learn_reading(&mut self, step: &StepId, read: &ProjectRead) {
-        let item = step.item();
+    /// Takes in a reading: what has changed is the doing of a task, or of the user, the planner or a
+    /// reviewer.
+    fn learn_reading(&mut self, item: Option<&String>, read: &ProjectRead) {
         if read.first || self.reading.is_none() {
             self.branch = read.branch.clone().filter(|branch| !branch.is_empty());
         } else {
-            self.learn_branch(item.as_ref(), read);
-            self.learn_definitions(item.as_ref(), read);
-            self.learn_tests(item.as_ref(), read);
+            self.learn_branch(item, read);
+            self.learn_definitions(item, read);
+            self.learn_tests(item, read);
         }
         self.reading.get_or_insert_default().apply(read);
     }
@@ -143,8 +154,8 @@ impl Verification {
                 self.changed_checks.push(changed);
             }
         }
-        if let Some(item) = item.filter(|_| !read.definitions.is_empty()) {
-            self.tasks.entry(item.clone()).or_default().changes_checks = true;
+        if let Some(known) = &self.reading {
+            self.unproven.learn_definitions(&known.definitions, read);
         }
     }
 
@@ -167,7 +178,8 @@ impl Verification {
     }
 
     fn learn_checks(&mut self, step: &StepId, checked: &Checked) {
-        if checked.baseline {
+        if checked.baseline && !self.has_baseline {
+            self.has_baseline = true;
             let red = checked.checks.iter().filter(|check| !check.green);
             self.red_from_start = red.map(|check| check.command.clone()).collect();
         }
@@ -177,12 +189,48 @@ impl Verification {
         task.step = Some(step.clone());
         let found = match &self.changed_branch {
             Some(branch) => Err(words::on_another_branch(branch)),
-            None => verdict(checked, task.changes_checks),
+            None => verdict(checked, &self.unproven),
         };
+        task.is_accepted =
+            checked.checks.iter().all(|check| check.green || check.before == CheckedBefore::Red);
+        let is_alone = checked.hindrance.is_none() && self.changed_branch.is_none();
+        // The work on a task is accepted together with that of the tasks that mend it.
+        let is_proved = task.is_accepted && is_alone && checked.mends.is_none();
+        self.unproven.learn_checks(checked, is_proved);
         (task.verdict, task.by, task.why_not) = match found {
             Ok((verdict, by)) => (verdict, by, None),
             Err(why) => (TaskVerdict::None, vec![], Some(why)),
         };
+    }
+
+    /// Whether an agent has worked on a task, and nothing has accepted that work.
+    pub(crate) fn is_unaccepted(&self, item: &str) -> bool {
+        self.tasks.get(item).is_some_and(|task| !task.is_accepted)
+    }
+
+    /// Says what the user has changed while the run was stopped.
+    pub(crate) fn changed_by_user(&self, read: &ProjectRead) -> Option<Event> {
+        let branch = read.branch.iter().map(|to| match to.as_str() {
+            "" => "no branch is checked out".to_owned(),
+            to => format!("branch {to} is checked out"),
+        });
+        let tests =
+            self.lost_tests(read).into_iter().map(|(file, what)| format!("{file} ({what})"));
+        let changed: Vec<String> =
+            branch.chain(read.definitions.keys().cloned()).chain(tests).collect();
+        let text = format!("Changed since the run stopped: {}.", changed.join(", "));
+        (!changed.is_empty()).then_some(Event::Noted { text })
+    }
+
+    /// Files whose tests are fewer than before, with what became of them.
+    fn lost_tests(&self, read: &ProjectRead) -> Vec<(String, &'static str)> {
+        let Some(before) = &self.reading else { return vec![] };
+        let lost = |(file, now): (&String, &Option<TestFile>)| {
+            let was = before.tests.get(file)?;
+            let what = test_file::lost(was, now.as_ref()).filter(|_| !is_moved(was, read))?;
+            Some((file.clone(), what))
+        };
+        read.tests.iter().filter_map(lost).collect()
     }
 
     /// The verdict on the task that a step checked.
@@ -271,7 +319,7 @@ fn is_moved(was: &TestFile, read: &ProjectRead) -> bool {
 }
 
 /// What checks say about a task, and which; or why they say nothing.
-fn verdict(checked: &Checked, changes_checks: bool) -> Result<(TaskVerdict, Vec<String>), String> {
+fn verdict(checked: &Checked, unproven: &Unproven) -> Result<(TaskVerdict, Vec<String>), String> {
     if let Some(hindrance) = &checked.hindrance {
         return Err(hindrance.clone());
     }
@@ -285,9 +333,11 @@ fn verdict(checked: &Checked, changes_checks: bool) -> Result<(TaskVerdict, Vec<
         return Err(format!("`{}` fails", red.command));
     }
     let commands = |before: &[CheckedBefore]| -> Vec<String> {
-        let green = checks.iter().filter(|check| check.green && before.contains(&check.before));
+        let is_one = |check: &&CheckResult| check.green && before.contains(&unproven.before(check));
+        let green = checks.iter().filter(is_one);
         green.map(|check| check.command.clone()).collect()
     };
+    let changes_checks = unproven.has_definitions();
     let green_before = commands(&[CheckedBefore::Green]);
     if !changes_checks && !green_before.is_empty() {
         return Ok((TaskVerdict::Checked, green_before));

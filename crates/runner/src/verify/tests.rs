@@ -50,13 +50,25 @@ fn work(known: &mut Verification, item: &str) {
 }
 
 fn check(known: &mut Verification, item: &str, checks: &[(CheckedBefore, bool)]) -> TaskVerdict {
+    check_mending(known, item, checks, None)
+}
+
+/// The same for a task that mends another one.
+fn check_mending(
+    known: &mut Verification,
+    item: &str,
+    checks: &[(CheckedBefore, bool)],
+    mends: Option<&str>,
+) -> TaskVerdict {
     let step = StepId::new(format!("fan#1[{item}]/check#1"));
     let result = |(before, green): &(CheckedBefore, bool)| CheckResult {
         command: "make test".to_owned(),
         green: *green,
         before: *before,
     };
-    let checked = Checked { checks: checks.iter().map(result).collect(), ..Checked::default() };
+    let mends = mends.map(str::to_owned);
+    let checks = checks.iter().map(result).collect();
+    let checked = Checked { checks, mends, ..Checked::default() };
     let report = Report::Checked(checked);
     known.learn(&Event::StepReported { step: step.clone(), attempt: 1, report });
     known.verdict_of(&step).unwrap()
@@ -84,7 +96,7 @@ fn a_check_counts_when_it_was_green_before_and_is_green() {
 }
 
 #[test]
-fn a_task_that_changes_a_definition_is_never_verified_by_others() {
+fn a_changed_definition_verifies_nothing_until_the_task_and_its_bug_fixes_are_done() {
     let mut known = facts();
     let changed = ProjectRead {
         definitions: [("Makefile".to_owned(), Some("2".to_owned()))].into(),
@@ -95,10 +107,58 @@ fn a_task_that_changes_a_definition_is_never_verified_by_others() {
     // The failed attempt is remembered.
     assert_eq!(check(&mut known, "#1", &[(Green, false)]), TaskVerdict::None);
     work(&mut known, "#1-bug-1");
-    assert_eq!(check(&mut known, "#1-bug-1", &[(Green, true)]), TaskVerdict::Checked);
+    let mended = check_mending(&mut known, "#1-bug-1", &[(Green, true)], Some("#1"));
+    assert_eq!(mended, TaskVerdict::Own);
     work(&mut known, "#1");
     assert_eq!(check(&mut known, "#1", &[(Green, true)]), TaskVerdict::Own);
     assert_eq!(known.remarks(), ["Changed checks: Makefile (#1)"]);
+    work(&mut known, "#2");
+    assert_eq!(check(&mut known, "#2", &[(Green, true)]), TaskVerdict::Checked);
+}
+
+#[test]
+fn a_definition_that_is_restored_is_the_one_that_was_green() {
+    let makefile = |hash: &str| ProjectRead {
+        definitions: [("Makefile".to_owned(), Some(hash.to_owned()))].into(),
+        ..ProjectRead::default()
+    };
+    let mut known = facts();
+    work(&mut known, "#1");
+    read(&mut known, "fan#1[#1]/worker#1", makefile("2"));
+    work(&mut known, "#1");
+    read(&mut known, "fan#1[#1]/worker#2", makefile("1"));
+    assert_eq!(check(&mut known, "#1", &[(Green, true)]), TaskVerdict::Checked);
+}
+
+/// A failed attempt turned the check green; nothing was green before its task.
+#[test]
+fn a_check_that_a_failed_attempt_turned_green_does_not_verify_its_task() {
+    let mut known = facts();
+    work(&mut known, "#1");
+    let failed = check(&mut known, "#1", &[(Red, true), (Green, false)]);
+    assert_eq!(failed, TaskVerdict::None);
+    assert!(known.is_unaccepted("#1"));
+    work(&mut known, "#1");
+    assert_eq!(check(&mut known, "#1", &[(Green, true)]), TaskVerdict::None);
+    work(&mut known, "#2");
+    assert_eq!(check(&mut known, "#2", &[(Green, true)]), TaskVerdict::Checked);
+}
+
+/// The planner, a reviewer and the user are no task: what they change counts from the task after
+/// the next on.
+#[test]
+fn a_definition_that_no_task_has_changed_is_unproven_as_well() {
+    let changed = ProjectRead {
+        definitions: [("Makefile".to_owned(), None)].into(),
+        ..ProjectRead::default()
+    };
+    let mut known = facts();
+    read(&mut known, "planner#1", changed);
+    for (item, expected) in [("#1", TaskVerdict::Own), ("#2", TaskVerdict::Checked)] {
+        work(&mut known, item);
+        assert_eq!(check(&mut known, item, &[(Green, true)]), expected, "{item}");
+    }
+    assert_eq!(known.remarks(), ["Changed checks: Makefile"]);
 }
 
 #[test]

@@ -180,7 +180,8 @@ fn work(beginning: Graph) -> Graph {
         .edge("baseline", "select-ready-tasks")
         .edge("select-ready-tasks", "judge-tasks")
         .edge("judge-tasks", "reviewer")
-        .edge("reopen-tasks", "select-ready-tasks")
+        // A check that was fixed while the run was stopped was green before the tasks that follow.
+        .edge("reopen-tasks", "baseline")
         .edge("reviewer", "fixer")
         .reducer("tasks", Reducer::MergeById)
         .reducer("findings", Reducer::Concat)
