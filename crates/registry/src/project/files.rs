@@ -51,6 +51,35 @@ impl ProjectFiles {
         self.root.read_text(&self.below(path)?, limit)
     }
 
+    /// Opens a regular file for reading.
+    pub fn open(&self, path: &Path) -> io::Result<File> {
+        self.root.open_file(&self.below(path)?)
+    }
+
+    /// Opens a folder. No component of its path may be a link.
+    pub fn folder(&self, path: &Path) -> io::Result<Folder> {
+        self.root.folder(&plain(&self.below(path)?).ok_or(Refusal::Outside)?)
+    }
+
+    /// The path of a file or folder from the project's folder, without `.` and with `..` at its
+    /// beginning only. Nothing where the names lead out of the repository.
+    pub fn place(&self, path: &Path) -> Option<PathBuf> {
+        let below = plain(&self.below(path).ok()?)?;
+        let mut above = PathBuf::new();
+        for folder in self.inside.ancestors() {
+            if let Ok(rest) = below.strip_prefix(folder) {
+                return Some(above.join(rest));
+            }
+            above.push("..");
+        }
+        None
+    }
+
+    /// How many folders lie between the repository and the project's folder.
+    pub fn depth(&self) -> usize {
+        self.inside.components().count()
+    }
+
     /// Whether there is a regular file.
     pub fn is_file(&self, path: &Path) -> bool {
         self.below(path).is_ok_and(|path| self.root.is_file(&path))
@@ -136,6 +165,21 @@ impl ProjectFiles {
         let below = path.strip_prefix(&self.repository);
         below.map(Path::to_owned).map_err(|_| Refusal::Outside.into())
     }
+}
+
+/// Resolves `.` and `..` in a path from the root of a repository by the names alone. Nothing where
+/// it leads out.
+fn plain(path: &Path) -> Option<PathBuf> {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if plain.pop() => {}
+            Component::Normal(name) => plain.push(name),
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(plain)
 }
 
 /// Resolves `.` and `..` in an absolute path by the names alone.
