@@ -1,6 +1,6 @@
 //! What the engine itself found out about the work: results of checks, and files that define them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -70,6 +70,9 @@ pub struct ProjectRead {
     /// Whether the project has more files than are read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
+    /// Files that the checks themselves write, such as reports. Such a file defines no check.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub written: BTreeSet<String>,
 }
 
 /// The size of a file with tests.

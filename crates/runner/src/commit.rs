@@ -14,7 +14,7 @@ fn read(path: &Path) -> Option<String> {
 }
 
 /// The name that stands for the branch where a commit is checked out and no branch.
-const DETACHED: &str = "(detached)";
+pub(crate) const DETACHED: &str = "(detached)";
 
 /// A git repository and its files.
 #[derive(Clone, Debug)]

@@ -6,9 +6,10 @@ use atomic_workflow::builtin::prompt;
 use atomic_workflow::{WORKERS, Workflow};
 
 use crate::gates::{can_start, found_gates};
+use crate::perform::Checks;
 use crate::run::{Run, RunError};
 use crate::settings::Settings;
-use crate::verify::{Reading, runs_checks};
+use crate::verify::runs_checks;
 
 /// Refuses a run that cannot be verified although checks are required.
 pub(crate) fn refuse_unchecked(
@@ -108,8 +109,8 @@ impl Run {
         }
         let verification = &self.book.verification;
         let known = verification.reading.as_ref().filter(|_| verification.is_on)?;
-        let commands = self.settings.checks.clone().unwrap_or_default();
-        Reading::of(&self.created.workspace, &commands)?.since(Some(known)).map(Box::new)
+        let reading = Checks::of(&self.settings, verification).read(&self.created.workspace)?;
+        reading.since(Some(known)).map(Box::new)
     }
 
     /// How many items of a list are worked on at once.

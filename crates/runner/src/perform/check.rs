@@ -1,5 +1,6 @@
 //! A step in which the project's checks are run.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use atomic_event::{
@@ -13,13 +14,19 @@ use super::{Message, Outcome, Performer, told_to_stop};
 use crate::gates::found_gates;
 use crate::settings::Settings;
 use crate::timer::told;
-use crate::verify::Reading;
+use crate::verify::{FileStates, Reading, Verification, on_one_line};
 
 /// The name under which a check is reported as a tool.
 pub const CHECK_TOOL: &str = "check";
 
-/// The checks that a run uses.
-pub(super) enum Checks {
+/// The checks that a run uses, and the files that were read before.
+pub(crate) struct Checks {
+    source: CheckSource,
+    known: Vec<String>,
+}
+
+/// Where checks come from.
+enum CheckSource {
     /// These.
     Given(Vec<String>),
     /// Those that are found in the project.
@@ -29,12 +36,37 @@ pub(super) enum Checks {
 }
 
 impl Checks {
-    pub(super) fn of(settings: &Settings) -> Self {
-        match &settings.checks {
-            Some(given) => Self::Given(given.clone()),
-            None if settings.program.trusted => Self::Found,
-            None => Self::LeftOut,
+    pub(crate) fn of(settings: &Settings, verification: &Verification) -> Self {
+        let source = match &settings.checks {
+            Some(given) => CheckSource::Given(given.clone()),
+            None if settings.program.trusted => CheckSource::Found,
+            None => CheckSource::LeftOut,
+        };
+        let known = verification.reading.as_ref().map(Reading::names).unwrap_or_default();
+        Self { source, known }
+    }
+
+    /// Reads the files that define the checks, and the tests.
+    pub(crate) fn read(&self, folder: &Path) -> Option<Reading> {
+        Reading::of(folder, &self.commands(folder, None), &self.known)
+    }
+
+    /// The checks that were given, or those found now and those found before: a check does not go
+    /// away because somebody removed what it is found by.
+    fn commands(&self, folder: &Path, known: Option<&Value>) -> Vec<String> {
+        match &self.source {
+            CheckSource::Given(given) => return given.clone(),
+            CheckSource::LeftOut => return vec![],
+            CheckSource::Found => {}
         }
+        let mut commands = found_gates(folder);
+        let before = known.and_then(Value::as_object).into_iter().flat_map(Map::keys);
+        for command in before {
+            if !commands.contains(command) {
+                commands.push(command.clone());
+            }
+        }
+        commands
     }
 }
 
@@ -116,7 +148,8 @@ impl Results<'_> {
         let red = self.checks.iter().filter(|check| !check.green && is_run(&check.command));
         // A check that was green was broken by a failed task, which is worked on again.
         let red = red.filter(|check| !self.is_again || check.before != CheckedBefore::Green);
-        let red: Vec<String> = red.map(|check| format!("`{}`", check.command)).collect();
+        let red: Vec<String> =
+            red.map(|check| format!("`{}`", on_one_line(&check.command))).collect();
         let mut notes = vec![];
         if !red.is_empty() {
             let red_since = match (self.is_again, red.len()) {
@@ -132,6 +165,7 @@ impl Results<'_> {
         }
         let not_run = self.not_run.iter().map(|(command, code)| {
             let why = if *code == 127 { "not found" } else { "not executable" };
+            let command = on_one_line(command);
             format!(
                 "`{command}` cannot be run: a program is {why} (exit code {code}). No task can be \
                  verified by it until fixed."
@@ -157,7 +191,7 @@ impl Performer {
         };
         let CheckJob { baseline, is_again, known, hindrance } = job;
         let known = known.as_deref();
-        let commands = self.commands(known);
+        let commands = self.checks.commands(&self.reach.workspace, known);
         if baseline {
             self.say_what_is_missing(&commands).await;
         }
@@ -166,6 +200,8 @@ impl Performer {
         } else {
             self.git_tree().await
         };
+        // A file that the checks themselves write is no task's change.
+        let states = self.read_files(None).await;
         let is_hindered = hindrance.is_some();
         let mut results = Results { baseline, known, is_again, is_hindered, ..Results::default() };
         for command in &commands {
@@ -180,7 +216,8 @@ impl Performer {
             }
         }
         let Results { checks, failures, learned, .. } = results;
-        self.read_project().await;
+        let is_first = baseline && !is_again;
+        self.read_files(states.map(|states| (states, is_first))).await;
         let report = Report::Checked(Checked {
             baseline,
             checks,
@@ -224,43 +261,38 @@ impl Performer {
 
     /// Reads the files that define the checks, and the tests.
     pub(super) async fn read_project(&self) {
-        let commands = match &self.checks {
-            Checks::Given(given) => given.clone(),
-            Checks::Found | Checks::LeftOut => vec![],
-        };
-        let folder = self.reach.workspace.clone();
-        let read = tokio::task::spawn_blocking(move || Reading::of(&folder, &commands));
-        if let Ok(Some(reading)) = read.await {
-            let (step, attempt) = (self.step.clone(), self.attempt);
-            let reading = Box::new(reading);
-            // The run may be over; then nobody needs to know.
-            let _ = self.messages.send(Message::Read { step, attempt, reading }).await;
-        }
+        self.read_files(None).await;
     }
 
-    /// The checks that were given, or those found now and those found before: a check does not go
-    /// away because somebody removed what it is found by.
-    fn commands(&self, known: Option<&Value>) -> Vec<String> {
-        match &self.checks {
-            Checks::Given(given) => return given.clone(),
-            Checks::LeftOut => return vec![],
-            Checks::Found => {}
-        }
-        let mut commands = found_gates(&self.reach.workspace);
-        let before = known.and_then(Value::as_object).into_iter().flat_map(Map::keys);
-        for command in before {
-            if !commands.contains(command) {
-                commands.push(command.clone());
+    /// The same, and returns when files that define checks were changed last. `before` is what an
+    /// earlier reading returned, when checks ran since, and whether no work was done before these.
+    async fn read_files(&self, before: Option<(FileStates, bool)>) -> Option<FileStates> {
+        let reading = self.reading(before).await?;
+        let states = reading.states();
+        let (step, attempt) = (self.step.clone(), self.attempt);
+        // The run may be over; then nobody needs to know.
+        let _ = self.messages.send(Message::Read { step, attempt, reading }).await;
+        Some(states)
+    }
+
+    /// Reads the files. `before` is as above.
+    pub(super) async fn reading(&self, before: Option<(FileStates, bool)>) -> Option<Box<Reading>> {
+        let (checks, folder) = (Arc::clone(&self.checks), self.reach.workspace.clone());
+        let read = move || {
+            let mut reading = checks.read(&folder)?;
+            if let Some((before, is_baseline)) = before {
+                reading.find_written(&before, is_baseline);
             }
-        }
-        commands
+            Some(Box::new(reading))
+        };
+        tokio::task::spawn_blocking(read).await.ok()?
     }
 
     /// The checks that are found and not run.
     fn left_out(&self) -> Vec<String> {
-        match self.checks {
-            Checks::LeftOut => found_gates(&self.reach.workspace),
-            Checks::Given(_) | Checks::Found => vec![],
+        match self.checks.source {
+            CheckSource::LeftOut => found_gates(&self.reach.workspace),
+            CheckSource::Given(_) | CheckSource::Found => vec![],
         }
     }
 

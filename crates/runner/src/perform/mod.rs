@@ -26,7 +26,7 @@ use tokio::task::JoinSet;
 
 pub use check::CHECK_TOOL;
 pub(crate) use check::CheckJob;
-use check::Checks;
+pub(crate) use check::Checks;
 
 use crate::run::Run;
 use crate::task_file::TaskRequest;
@@ -214,7 +214,7 @@ pub(crate) struct Performer {
     /// What it can reach outside.
     reach: Reach,
     model: Option<String>,
-    checks: Checks,
+    checks: Arc<Checks>,
     reads: Reads,
     is_trusted: bool,
     /// The longest time for a turn or a check.
@@ -249,7 +249,7 @@ impl Run {
                 values: self.session.value_files(),
             },
             model,
-            checks: Checks::of(&self.settings),
+            checks: Arc::new(Checks::of(&self.settings, &self.book.verification)),
             reads: Reads::of(&self.book.verification),
             is_trusted: self.settings.program.trusted,
             timeout: own_timeout.unwrap_or(usual),
@@ -340,14 +340,8 @@ impl Performer {
     /// Reads the files before any agent has worked; `false` when the run is over. The planner can
     /// change what defines the checks, too.
     async fn read_first(&self) -> bool {
-        let folder = self.reach.workspace.clone();
-        let commands = match &self.checks {
-            Checks::Given(given) => given.clone(),
-            Checks::Found | Checks::LeftOut => vec![],
-        };
-        let read = tokio::task::spawn_blocking(move || Reading::of(&folder, &commands));
-        let Ok(Some(reading)) = read.await else { return true };
-        let (step, attempt, reading) = (self.step.clone(), self.attempt, Box::new(reading));
+        let Some(reading) = self.reading(None).await else { return true };
+        let (step, attempt) = (self.step.clone(), self.attempt);
         let (confirm, confirmed) = oneshot::channel();
         let message = Message::ReadFirst { step, attempt, reading, confirm };
         self.messages.send(message).await.is_ok() && confirmed.await.is_ok()

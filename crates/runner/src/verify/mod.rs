@@ -4,13 +4,16 @@
 //! holds this task's work and accepted work only, and was green. A task that brings a check, or
 //! changes what defines one, is counted apart.
 
+mod command;
 mod definition;
+mod named;
 mod reading;
 mod test_file;
 mod unproven;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use atomic_event::{
     CheckResult, Checked, CheckedBefore, Event, ProjectRead, Report, Started, StepId, TestFile,
@@ -24,8 +27,9 @@ use atomic_workflow::Action;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use reading::Reading;
+pub(crate) use reading::{FileStates, Reading};
 use unproven::Unproven;
+pub(crate) use words::on_one_line;
 pub use words::verified_line;
 
 /// What is known about the checks of a run. A snapshot without one of the fields is not used: the
@@ -148,15 +152,29 @@ impl Verification {
     }
 
     fn learn_definitions(&mut self, item: Option<&String>, read: &ProjectRead) {
-        for file in read.definitions.keys() {
+        let files = self.changed_definitions(read);
+        for file in &files {
             let changed = ChangedCheck { file: file.clone(), task: item.cloned() };
             if !self.changed_checks.contains(&changed) {
                 self.changed_checks.push(changed);
             }
         }
         if let Some(known) = &self.reading {
-            self.unproven.learn_definitions(&known.definitions, read);
+            self.unproven.learn_definitions(&known.definitions, read, &files);
         }
+    }
+
+    /// The files that define checks and were changed. Where a project has more files than are read,
+    /// one that is read for the first time may always have been there.
+    fn changed_definitions(&self, read: &ProjectRead) -> Vec<String> {
+        let is_changed = |file: &&String| match &self.reading {
+            Some(before) if before.partial => {
+                let is_always_read = !file.contains('/') || file.starts_with("..");
+                before.definitions.contains_key(*file) || is_always_read
+            }
+            Some(_) | None => true,
+        };
+        read.definitions.keys().filter(is_changed).cloned().collect()
     }
 
     fn learn_tests(&mut self, item: Option<&String>, read: &ProjectRead) {
@@ -167,7 +185,7 @@ impl Verification {
                 (None, Some(was)) => was.clone(),
                 (None, None) => continue,
             };
-            match test_file::lost(&was, now.as_ref()).filter(|_| !is_moved(&was, read)) {
+            match test_file::lost(&was, now.as_ref()).filter(|_| !is_moved(file, &was, read)) {
                 Some(what) => {
                     let removed = Removed { task: item.cloned(), what: what.to_owned(), was };
                     self.removed_tests.insert(file.clone(), removed);
@@ -210,15 +228,13 @@ impl Verification {
 
     /// Says what the user has changed while the run was stopped.
     pub(crate) fn changed_by_user(&self, read: &ProjectRead) -> Option<Event> {
-        let branch = read.branch.iter().map(|to| match to.as_str() {
-            "" => "no branch is checked out".to_owned(),
-            to => format!("branch {to} is checked out"),
-        });
-        let tests =
-            self.lost_tests(read).into_iter().map(|(file, what)| format!("{file} ({what})"));
-        let changed: Vec<String> =
-            branch.chain(read.definitions.keys().cloned()).chain(tests).collect();
-        let text = format!("Changed since the run stopped: {}.", changed.join(", "));
+        let branch = read.branch.iter().map(|to| words::checked_out(to));
+        let files = self.changed_definitions(read).into_iter();
+        let files = files.map(|file| words::named(&file));
+        let tests = self.lost_tests(read).into_iter();
+        let tests = tests.map(|(file, what)| format!("{} ({what})", words::named(&file)));
+        let changed: Vec<String> = branch.chain(files).chain(tests).collect();
+        let text = format!("Changed since the run stopped: {}.", words::listed(&changed));
         (!changed.is_empty()).then_some(Event::Noted { text })
     }
 
@@ -227,7 +243,7 @@ impl Verification {
         let Some(before) = &self.reading else { return vec![] };
         let lost = |(file, now): (&String, &Option<TestFile>)| {
             let was = before.tests.get(file)?;
-            let what = test_file::lost(was, now.as_ref()).filter(|_| !is_moved(was, read))?;
+            let what = test_file::lost(was, now.as_ref()).filter(|_| !is_moved(file, was, read))?;
             Some((file.clone(), what))
         };
         read.tests.iter().filter_map(lost).collect()
@@ -313,9 +329,12 @@ pub(crate) struct TaskDone {
     pub(crate) was_done_before: bool,
 }
 
-/// Whether a file with the same text is somewhere else now.
-fn is_moved(was: &TestFile, read: &ProjectRead) -> bool {
-    read.tests.values().flatten().any(|now| now.hash == was.hash)
+/// Whether a file with the same text is somewhere else now, where its tests are still found.
+fn is_moved(file: &str, was: &TestFile, read: &ProjectRead) -> bool {
+    read.tests.iter().any(|(name, now)| {
+        now.as_ref().is_some_and(|now| now.hash == was.hash)
+            && test_file::is_collected_as(Path::new(file), Path::new(name))
+    })
 }
 
 /// What checks say about a task, and which; or why they say nothing.
@@ -330,7 +349,7 @@ fn verdict(checked: &Checked, unproven: &Unproven) -> Result<(TaskVerdict, Vec<S
     if let Some(red) =
         checks.iter().find(|check| !check.green && check.before != CheckedBefore::Red)
     {
-        return Err(format!("`{}` fails", red.command));
+        return Err(format!("`{}` fails", on_one_line(&red.command)));
     }
     let commands = |before: &[CheckedBefore]| -> Vec<String> {
         let is_one = |check: &&CheckResult| check.green && before.contains(&unproven.before(check));
@@ -352,5 +371,7 @@ fn verdict(checked: &Checked, unproven: &Unproven) -> Result<(TaskVerdict, Vec<S
     Ok((TaskVerdict::Own, own))
 }
 
+#[cfg(test)]
+mod reading_tests;
 #[cfg(test)]
 mod tests;

@@ -5,16 +5,27 @@ use std::path::Path;
 use atomic_event::TestFile;
 
 /// Endings of files in which tests are written.
-const SOURCES: [&str; 25] = [
-    "rs", "py", "js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "go", "java", "kt", "rb",
-    "php", "cs", "c", "cc", "cpp", "swift", "ex", "exs", "scala", "sh", "bats",
+const SOURCES: &[&str] = &[
+    "rs", "py", "js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "vue", "svelte", "go",
+    "java", "kt", "kts", "groovy", "rb", "php", "cs", "fs", "vb", "c", "cc", "cxx", "cpp", "h",
+    "hpp", "m", "mm", "swift", "dart", "ex", "exs", "erl", "scala", "clj", "cljs", "hs", "ml",
+    "lua", "jl", "r", "R", "zig", "nim", "cr", "sol", "pl", "t", "sh", "bash", "bats", "ps1",
+    "feature", "robot",
 ];
 
+/// Endings of JavaScript and TypeScript, and of languages whose tests are named like these.
+const SCRIPTS: &[&str] =
+    &["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "vue", "svelte", "dart"];
+
+/// Endings of languages whose comments begin with `#`.
+const HASHES: &[&str] =
+    &["py", "rb", "sh", "bash", "bats", "ex", "exs", "r", "R", "jl", "nim", "cr", "pl", "t", "ps1"];
+
 /// Folders in which every source file is a test.
-const FOLDERS: [&str; 5] = ["tests", "test", "__tests__", "spec", "e2e"];
+const FOLDERS: [&str; 6] = ["tests", "test", "__tests__", "spec", "specs", "e2e"];
 
 /// How the first line of a test begins.
-const TESTS: [&str; 22] = [
+const TESTS: &[&str] = &[
     "#[test]",
     "#[tokio::test",
     "#[rstest",
@@ -26,47 +37,108 @@ const TESTS: [&str; 22] = [
     "it.each",
     "test(",
     "test.each",
+    "testWidgets(",
     "it.skip(",
     "test.skip(",
     "it.todo(",
     "test.todo(",
     "xit(",
     "xtest(",
+    "Deno.test(",
     "func Test",
+    "func Fuzz",
+    "func test",
     "@Test",
+    "@ParameterizedTest",
     "@test ",
     "[Fact]",
+    "[Theory]",
+    "[Test]",
+    "[TestMethod]",
     "public function test",
+    "TEST(",
+    "TEST_F(",
+    "TEST_P(",
+    "TEST_CASE(",
+    "test \"",
+    "it \"",
+    "it '",
 ];
 
-/// How the first line of something that is skipped begins.
-const SKIPS: [&str; 26] = [
+/// Marks of something that is skipped, anywhere in a line.
+const SKIPS: &[&str] = &[
     "#[ignore",
-    "#[cfg_attr(all(), ignore",
+    "cfg(any())",
+    "cfg(not(all()))",
+    "cfg(false)",
+    "cfg(FALSE)",
     "@pytest.mark.skip",
     "@pytest.mark.xfail",
-    "pytestmark = pytest.mark.skip",
+    "= pytest.mark.skip",
+    "[pytest.mark.skip",
     "@unittest.skip",
     "@unittest.expectedFailure",
     "@skip",
     "pytest.skip(",
+    "pytest.importorskip(",
     "self.skipTest(",
-    "raise unittest.SkipTest",
-    "it.skip(",
-    "test.skip(",
-    "describe.skip(",
-    "it.todo(",
-    "test.todo(",
+    "unittest.SkipTest",
+    "t.Skip(",
+    "t.Skipf(",
+    "t.SkipNow(",
+    "b.Skip(",
+    "testing.Short()",
+    "@Disabled",
+    "@Ignore",
+    "@tag :skip",
+    "@moduletag :skip",
+    "[Ignore",
+    "(Skip =",
+    "Assume.assume",
+    "assumeTrue(",
+    "markTestSkipped",
+    "markTestIncomplete",
+    "GTEST_SKIP(",
+    "DISABLED_",
+    "XCTSkip",
+    "[!hide]",
+    "[.]",
+    "xit ",
+    "xdescribe ",
+    "xcontext ",
+];
+
+/// The same in JavaScript and TypeScript: `.only` skips every other test. In other languages an
+/// iterator has a `skip`.
+const SCRIPT_SKIPS: &[&str] = &[
+    ".skip(",
+    ".skip.each",
+    ".skipIf(",
+    ".runIf(",
+    ".todo(",
+    ".fixme(",
+    ".only(",
+    ".only.each",
     "xit(",
     "xtest(",
     "xdescribe(",
-    "t.Skip(",
-    "t.SkipNow(",
-    "@Disabled",
-    "@Ignore",
-    "markTestSkipped",
+    "fit(",
+    "fdescribe(",
+    "ftest(",
+    "skip: ",
+];
+
+/// How a line begins that skips what stands around it.
+const SKIP_LINES: &[&str] = &[
     "skip \"",
     "skip '",
+    "pending \"",
+    "pending '",
+    "//go:build",
+    "// +build",
+    "#![cfg(",
+    "#ifdef",
+    "#ifndef",
 ];
 
 /// Whether a file can hold tests, by its name.
@@ -76,17 +148,31 @@ pub(super) fn may_hold_tests(place: &Path) -> bool {
 
 /// Whether a file is there for its tests only.
 fn is_test_file(place: &Path) -> bool {
+    (is_named(place) || is_inside(place)) && has_ending(place, SOURCES)
+}
+
+/// Whether the name of a file says that it has tests.
+fn is_named(place: &Path) -> bool {
     let Some(name) = place.file_stem().and_then(|stem| stem.to_str()) else { return false };
-    let is_named = name.starts_with("test_")
+    name.starts_with("test_")
         || ["_test", "_tests", "_spec", ".test", ".spec", "-test", "-spec", "Test", "Tests"]
             .iter()
             .any(|end| name.ends_with(end))
-        || matches!(name, "test" | "tests");
+        || matches!(name, "test" | "tests")
+}
+
+fn is_inside(place: &Path) -> bool {
     let folders = place.parent().into_iter().flat_map(Path::components);
-    let is_inside = folders
-        .filter_map(|part| part.as_os_str().to_str())
-        .any(|folder| FOLDERS.contains(&folder));
-    (is_named || is_inside) && has_ending(place, &SOURCES)
+    let mut folders = folders.filter_map(|part| part.as_os_str().to_str());
+    folders.any(|folder| FOLDERS.contains(&folder))
+}
+
+/// Whether test runners find the tests of a file under another name, too: runners that go by the
+/// names of files do not collect `tests/test_a.py` as `tests/a.py`.
+pub(super) fn is_collected_as(was: &Path, now: &Path) -> bool {
+    was.extension() == now.extension()
+        && (is_named(now) || !is_named(was))
+        && (is_inside(now) || !is_inside(was) || is_named(was))
 }
 
 fn has_ending(place: &Path, endings: &[&str]) -> bool {
@@ -98,21 +184,98 @@ pub(super) fn measured(place: &Path, text: &str) -> Option<TestFile> {
     if !may_hold_tests(place) {
         return None;
     }
-    let is_hash_a_comment = has_ending(place, &["py", "rb", "sh", "bats", "ex", "exs"]);
-    let is_comment =
-        |line: &&str| line.starts_with("//") || (is_hash_a_comment && line.starts_with('#'));
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let code = lines.iter().filter(|line| !is_comment(line));
+    let is_script = has_ending(place, SCRIPTS);
     let (mut count, mut tests, mut skipped) = (0, 0, 0);
-    for line in code {
+    let mut comment = Comment::of(place);
+    let mut before = "";
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        // A build constraint is a comment.
+        skipped += u64::from(SKIP_LINES.iter().any(|start| line.starts_with(start)));
+        let Some(code) = comment.code(line) else { continue };
         count += 1;
-        tests += u64::from(TESTS.iter().any(|start| line.starts_with(start)));
-        skipped += u64::from(SKIPS.iter().any(|start| line.starts_with(start)));
+        tests += u64::from(TESTS.iter().any(|start| code.starts_with(start)));
+        // A module of tests that is taken out of its file takes its tests along.
+        let is_module = code.starts_with("mod ") || code.contains(" mod ");
+        tests +=
+            u64::from(is_module && (before.contains("cfg(test)") || code.contains("cfg(test)")));
+        let is_marked = |marks: &[&str]| marks.iter().any(|mark| has_mark(code, mark));
+        let is_conditional = code.contains("cfg_attr(") && code.contains("ignore");
+        skipped +=
+            u64::from(is_marked(SKIPS) || is_conditional || (is_script && is_marked(SCRIPT_SKIPS)));
+        before = code;
     }
     // The code beside the tests of a source file may become shorter.
     let lines = if is_test_file(place) { count } else { 0 };
     let file = TestFile { hash: String::new(), lines, tests, skipped };
     (is_test_file(place) || tests > 0).then_some(file)
+}
+
+/// Whether a line has a mark that is not the end of a longer word, nor in quotes.
+fn has_mark(line: &str, mark: &str) -> bool {
+    line.match_indices(mark).any(|(at, _)| {
+        let before = line.get(..at).and_then(|before| before.chars().next_back());
+        let is_word = mark.starts_with(|c: char| c.is_alphanumeric());
+        !before
+            .is_some_and(|c| "\"'`".contains(c) || (is_word && (c.is_alphanumeric() || c == '_')))
+    })
+}
+
+/// Where the comments of a file are.
+struct Comment {
+    /// How comments of several lines begin and end.
+    blocks: &'static [(&'static str, &'static str)],
+    is_hash: bool,
+    /// The end of the comment that is open.
+    open: Option<&'static str>,
+    /// The end of the text that is open. Its lines are code.
+    text: Option<&'static str>,
+}
+
+/// A text that stands alone is a comment in Python.
+const TEXTS: &[(&str, &str)] = &[("\"\"\"", "\"\"\""), ("\'\'\'", "\'\'\'")];
+
+impl Comment {
+    fn of(place: &Path) -> Self {
+        let blocks = match place.extension().and_then(|end| end.to_str()) {
+            Some("py") => TEXTS,
+            Some("rb") => &[("=begin", "=end")],
+            Some(end) if HASHES.contains(&end) => &[],
+            _ => &[("/*", "*/"), ("#if 0", "#endif")],
+        };
+        Self { blocks, is_hash: has_ending(place, HASHES), open: None, text: None }
+    }
+
+    /// The code in a line, if there is some.
+    fn code<'l>(&mut self, line: &'l str) -> Option<&'l str> {
+        if let Some(end) = self.text {
+            self.text = Some(end).filter(|_| !line.contains(end));
+            return Some(line);
+        }
+        let mut rest = line;
+        if let Some(end) = self.open {
+            rest = rest.split_once(end)?.1.trim_start();
+            self.open = None;
+        }
+        while let Some((start, end)) = self.blocks.iter().find(|(start, _)| rest.starts_with(start))
+        {
+            let inside = rest.get(start.len()..).unwrap_or_default();
+            let Some((_, behind)) = inside.split_once(end) else {
+                self.open = Some(end);
+                return None;
+            };
+            rest = behind.trim_start();
+        }
+        if rest.is_empty() || rest.starts_with("//") || (self.is_hash && rest.starts_with('#')) {
+            return None;
+        }
+        let is_open = |end: &&str| rest.matches(end).count() % 2 == 1;
+        if self.blocks == TEXTS {
+            self.text = TEXTS.iter().map(|(_, end)| *end).find(|end| is_open(end));
+        } else if !self.is_hash && rest.ends_with("/*") {
+            self.open = Some("*/");
+        }
+        Some(rest)
+    }
 }
 
 /// What a change takes away from the tests of a file.
@@ -129,7 +292,16 @@ pub(super) fn lost(before: &TestFile, now: Option<&TestFile>) -> Option<&'static
 mod tests {
     use std::path::Path;
 
-    use super::{lost, measured};
+    use super::{is_collected_as, lost, measured};
+
+    /// Files before and after a change, and what the change takes away.
+    fn told_apart(table: &[(&str, &str, &str, Option<&str>)]) {
+        for (name, before, now, expected) in table.iter().copied() {
+            let measure = |text: &str| measured(Path::new(name), text);
+            let before = measure(before).unwrap();
+            assert_eq!(lost(&before, measure(now).as_ref()), expected, "{name}: {now}");
+        }
+    }
 
     #[test]
     fn tests_that_are_taken_away_are_told_apart() {
@@ -157,12 +329,85 @@ mod tests {
                 Some("skipped"),
             ),
         ];
-        for (name, before, now, expected) in table {
-            let measure = |text: &str| measured(Path::new(name), text);
-            let before = measure(before).unwrap();
-            assert_eq!(lost(&before, measure(now).as_ref()), expected, "{name}: {now}");
-        }
+        told_apart(&table);
         assert_eq!(measured(Path::new("src/main.rs"), "fn main() {}"), None);
         assert_eq!(measured(Path::new("README.md"), "it('a')"), None);
+    }
+
+    #[test]
+    fn tests_that_are_not_run_any_more_are_told_apart() {
+        let rust = "fn f() {}\n\n#[test]\nfn a() {}\n#[test]\nfn b() {}\n";
+        let table: [(&str, &str, &str, Option<&str>); _] = [
+            ("tests/a.rs", rust, &format!("/*\n{rust}*/\n"), Some("shortened")),
+            ("tests/a.rs", rust, &format!("fn g() {{}} /*\n{rust}*/\n"), Some("shortened")),
+            ("tests/a.rs", rust, &format!("/* why */\n{rust}// */\n"), None),
+            ("tests/a.rs", rust, &format!("#![cfg(any())]\n{rust}"), Some("skipped")),
+            ("src/lib.rs", rust, &rust.replace("#[test]", "#[test] #[ignore]"), Some("skipped")),
+            (
+                "src/lib.rs",
+                "#[cfg(test)]\nmod tests {\n#[test]\nfn a() {}\n}\n",
+                "#[cfg(any())]\nmod tests {\n#[test]\nfn a() {}\n}\n",
+                Some("skipped"),
+            ),
+            (
+                "src/lib.rs",
+                "#[cfg(test)]\nmod tests {\n#[test]\nfn a() {}\n}\n",
+                "#[cfg(feature = \"never\")]\nmod tests {\n#[test]\nfn a() {}\n}\n",
+                Some("shortened"),
+            ),
+            ("src/lib.rs", "#[cfg(test)]\nmod tests;\n", "fn a() {}\n", Some("removed")),
+            ("tests/a.rs", "fn a() {}\n", "fn a() { b.iter().skip(1) }\n", None),
+            (
+                "test_a.py",
+                "def test_a():\n  x\n",
+                "\"\"\"\ndef test_a():\n  x\n\"\"\"\n",
+                Some("shortened"),
+            ),
+            ("test_a.py", "def test_a():\n  x\n", "\"\"\"Why.\"\"\"\ndef test_a():\n  x\n", None),
+            (
+                "test_a.py",
+                "a = \"\"\"\nb\n\"\"\"\ndef test_a():\n  x\n",
+                "a = \"\"\"\nb\n\"\"\"\ndef f():\n  x\n",
+                Some("shortened"),
+            ),
+            ("a.test.ts", "it('a', f)\n", "/*\nit('a', f)\n*/\n", Some("shortened")),
+            ("a.test.ts", "it('a', f)\n", "it('a', f)\ndescribe.only('b', g)\n", Some("skipped")),
+            ("a.test.ts", "it('a', f)\n", "test.skipIf(true)('a', f)\n", Some("skipped")),
+            ("a.test.ts", "it('a', f)\n", "it('a', f)\nit('names `.only(`', f)\n", None),
+            (
+                "a.test.ts",
+                "it('a', f)\n",
+                "fdescribe('x', () => { it('a', f) })\n",
+                Some("skipped"),
+            ),
+            ("a_test.go", "package a\n", "//go:build never\npackage a\n", Some("skipped")),
+            (
+                "a_test.go",
+                "func TestA(t *T) {\n}\n",
+                "func TestA(t *T) { t.Skipf(\"\") }\n",
+                Some("skipped"),
+            ),
+            ("x_test.dart", "test(1);\n", "", Some("shortened")),
+            ("tests/a.cpp", "TEST(A, b) {}\n", "#if 0\nTEST(A, b) {}\n#endif\n", Some("shortened")),
+            ("tests/a.cpp", "TEST(A, b) {}\n", "TEST(A, DISABLED_b) {}\n", Some("skipped")),
+        ];
+        told_apart(&table);
+    }
+
+    #[test]
+    fn a_file_is_moved_where_its_tests_are_still_found() {
+        let table = [
+            ("tests/test_q.py", "tests/q.py", false),
+            ("tests/test_q.py", "tests/more/test_q.py", true),
+            ("tests/test_q.py", "src/test_q.py", true),
+            ("tests/q.rs", "src/q.rs", false),
+            ("tests/q.rs", "tests/r.rs", true),
+            ("tests/q.rs", "tests/q.txt", false),
+            ("src/a.test.ts", "src/a.ts", false),
+            ("src/lib.rs", "src/other.rs", true),
+        ];
+        for (was, now, expected) in table {
+            assert_eq!(is_collected_as(Path::new(was), Path::new(now)), expected, "{was} {now}");
+        }
     }
 }

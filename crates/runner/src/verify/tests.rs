@@ -19,7 +19,7 @@ fn facts() -> Verification {
             branch: Some("main".to_owned()),
             definitions: [("Makefile".to_owned(), Some("1".to_owned()))].into(),
             tests: [("tests/a.rs".to_owned(), Some(test_file("a", 9)))].into(),
-            partial: false,
+            ..ProjectRead::default()
         },
     );
     known
@@ -219,5 +219,12 @@ fn the_last_line_says_how_many_and_by_what() {
     let several = "Completed: 2 of 6 tasks verified by \"a\" and \"b\", 2 by their own checks, \
                    2 not verified";
     assert_eq!(line(2, 2, 6, &["a", "b"]), several);
-    assert_eq!(line(0, 2, 2, &[]), "Completed: 0 of 2 tasks verified, 2 by their own checks");
+    assert_eq!(line(0, 2, 2, &[]), "Completed: 2 of 2 tasks verified by their own checks");
+    assert_eq!(line(0, 1, 1, &[]), "Completed: 1 of 1 task verified by its own check");
+    let rest = "Completed: 1 of 3 tasks verified by its own check, 2 not verified";
+    assert_eq!(line(0, 1, 3, &[]), rest);
+    let odd = line(1, 0, 1, &["a\nCompleted: \u{1b}[31mb"]);
+    assert_eq!(odd, "Completed: 1 of 1 task verified by \"a\u{fffd}Completed: \u{fffd}[31mb\"");
+    let long = line(1, 0, 1, &["a".repeat(100).as_str()]);
+    assert_eq!(long, format!("Completed: 1 of 1 task verified by \"{}…\"", "a".repeat(80)));
 }

@@ -23,13 +23,15 @@ impl Unproven {
         self.is_unread = true;
     }
 
-    /// Takes in changed definitions. `known` are the definitions before.
+    /// Takes in the definitions of these files, which were changed. `known` are those before.
     pub(super) fn learn_definitions(
         &mut self,
         known: &BTreeMap<String, String>,
         read: &ProjectRead,
+        files: &[String],
     ) {
-        for (file, now) in &read.definitions {
+        let changed = files.iter().filter_map(|file| Some((file, read.definitions.get(file)?)));
+        for (file, now) in changed {
             let proven = self.definitions.entry(file.clone());
             if proven.or_insert_with(|| known.get(file).cloned()) == now {
                 // The file is again what it was when the checks passed.
