@@ -83,4 +83,5 @@ mod typescript_strangers;
 mod typescript_trust;
 mod usage;
 mod verified;
+mod verified_definitions;
 mod verified_more;
