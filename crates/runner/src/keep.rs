@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use atomic_event::{Created, Event, Moment};
+use atomic_event::{Created, Event, Moment, SessionId};
 use atomic_registry::project::Repository;
-use atomic_session::{Index, IndexEntry, Recovery, SessionFolders};
+use atomic_session::{FolderIdentity, Index, IndexEntry, Recovery, Session, SessionFolders};
 
 use crate::book::Book;
 use crate::project::{Projection, progress_entry};
@@ -63,6 +63,17 @@ pub fn index_entry(created: &Created, dir: &Path, at: Moment) -> IndexEntry {
         workspace: Some(workspace),
         root: Some(root),
         digest: Some(digest_of(created)),
+        folder: FolderIdentity::of(&created.workspace),
+        seal: None,
+    }
+}
+
+/// Notes in the list of all what the journal is. Before the second links are removed, so that at any
+/// time one of the two tells the session from a journal to which a stranger has added events.
+pub(crate) fn seal(index: Option<&Index>, session: &Session, id: &SessionId) {
+    if let (Some(index), Some(seal)) = (index, session.seal()) {
+        // Without the note the session needs `--trust` once its project is moved.
+        let _ = index.add_seal(id, session.dir(), seal);
     }
 }
 
@@ -106,6 +117,7 @@ impl Run {
     pub(crate) fn let_go(&mut self) -> Result<(), RunError> {
         for _ in 0..ATTEMPTS {
             self.project_all()?;
+            seal(self.stage.index.as_deref(), &self.session, &self.created.session);
             if self.session.release()? {
                 return Ok(());
             }

@@ -288,6 +288,7 @@ pub fn finished(
     let past = Past::read(&session, program, created, opened.snapshot, &opened.facts)?;
     if past.book.status == SessionStatus::Completed {
         past.write_files(&mut session)?;
+        crate::keep::seal(index, &session, &past.created.session);
         session.release()?;
     }
     let tasks = tasks_done(&past.created.state, &past.machine.newest());

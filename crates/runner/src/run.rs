@@ -215,8 +215,9 @@ impl Run {
         Ok((run, show))
     }
 
-    pub(crate) fn new(stage: Stage, session: Session, matter: Matter) -> (Self, Show) {
+    pub(crate) fn new(stage: Stage, mut session: Session, matter: Matter) -> (Self, Show) {
         let Matter { created, settings, workflow, machine } = matter;
+        session.belong_to(&created.workspace);
         let (front, show) = front();
         let paths = paths_of(&session);
         let run = Self {

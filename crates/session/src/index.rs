@@ -8,7 +8,7 @@ use std::sync::Arc;
 use atomic_event::{Moment, SessionId, WorkflowName};
 use serde::{Deserialize, Serialize};
 
-use crate::{Disk, SessionError, SessionFolders, limits};
+use crate::{Disk, FolderIdentity, JournalSeal, SessionError, SessionFolders, limits};
 
 const PROMPT_LENGTH: usize = 120;
 
@@ -44,6 +44,12 @@ pub struct IndexEntry {
     /// The hash of what the session is about, by which it is known again in another folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// The identity of the folder it works in, by which a new folder at the same path is told from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<FolderIdentity>,
+    /// The journal as the last process let it go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<JournalSeal>,
 }
 
 /// A line that takes a session out of the list.
@@ -108,6 +114,23 @@ impl Index {
     pub fn add(&self, mut entry: IndexEntry) -> Result<(), SessionError> {
         entry.prompt = entry.prompt.chars().take(PROMPT_LENGTH).collect();
         self.append(&entry)
+    }
+
+    /// Notes the journal of a session that is about to be let go. A session that is listed in another
+    /// folder is left alone.
+    pub fn add_seal(
+        &self,
+        session: &SessionId,
+        dir: &Path,
+        seal: JournalSeal,
+    ) -> Result<(), SessionError> {
+        let is_it = |entry: &IndexEntry| entry.session == *session && entry.dir == dir;
+        match self.entries()?.entries.into_iter().find(is_it) {
+            Some(entry) if entry.seal.as_ref() != Some(&seal) => {
+                self.append(&IndexEntry { seal: Some(seal), ..entry })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Takes a session out of the list.

@@ -130,7 +130,7 @@ fn is_as_noted(disk: &dyn Disk, keep: &Path, kept: FileState) -> Result<bool, Se
 
 /// Whether the journal in the project holds everything that its second file has. A copy on another
 /// file system can be one write behind.
-fn is_continued(
+pub(crate) fn is_continued(
     disk: &dyn Disk,
     folders: &SessionFolders,
     (own, kept): (FileState, FileState),
@@ -148,7 +148,7 @@ fn is_continued(
     begins_with(own, kept).map_err(SessionError::while_doing("compare", &keep.join(JOURNAL)))
 }
 
-fn begins_with(mut whole: impl Read, mut beginning: impl Read) -> io::Result<bool> {
+pub(crate) fn begins_with(mut whole: impl Read, mut beginning: impl Read) -> io::Result<bool> {
     let (mut one, mut other) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
     loop {
         let read = beginning.read(&mut one)?;
@@ -381,6 +381,13 @@ pub(crate) fn require_length(
         }
         _ => Ok(()),
     }
+}
+
+/// Whether a journal of this length can be the one that the process has noted. Nothing is known where
+/// the journal was changed under the process.
+pub(crate) fn may_be_whole(disk: &dyn Disk, keep: &Path, size: u64) -> bool {
+    let is_changed = disk.exists(&keep.join(POSITION)).unwrap_or(true);
+    !is_changed && noted_length(disk, keep).is_none_or(|noted| size >= noted)
 }
 
 /// Returns the last length of the journal that was written to its end.

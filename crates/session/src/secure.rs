@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use atomic_files::{FileState, Refusal};
 
+use crate::identity::is_moved;
 use crate::journal::Found;
 use crate::keep::{self, JournalLocks, KeepStatus, Recovery, SessionFolders, keep_status};
 use crate::progress::Progress;
 use crate::reader::JOURNAL;
 use crate::session::{LOCK, take_lock_in};
 use crate::tasks::Tasks;
-use crate::{Disk, Lock, Session, SessionError};
+use crate::{Disk, FolderIdentity, Lock, Session, SessionError};
 
 /// How often a write is tried in a folder that somebody deletes meanwhile. All tries together take
 /// longer than any deletion of a session's folder should.
@@ -72,6 +73,16 @@ impl Session {
         let Some(keep) = kept.filter(is_there) else {
             return Err(self.journal.changed("it was removed".to_owned()));
         };
+        // At its old path a folder would be made that is not the project.
+        if is_moved(self.disk.as_ref(), &keep) {
+            return Err(self.journal.changed("its folder was moved".to_owned()));
+        }
+        if let Some((workspace, own)) = &self.workspace
+            && FolderIdentity::of(workspace).is_none_or(|found| !found.is_same_folder(own))
+        {
+            let problem = format!("the project folder {} is gone", workspace.display());
+            return Err(self.journal.changed(problem));
+        }
         keep::write_again(self.disk.as_ref(), &self.dir, &keep)?;
         self.journal.reopen()?;
         (self.summary, self.tasks, self.progress) = (None, Tasks::default(), Progress::default());

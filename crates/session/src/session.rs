@@ -17,7 +17,9 @@ use crate::reader::{Facts, JOURNAL, Lines, Next, look};
 use crate::secure::{HeldLock, require_our_links, take_lock};
 use crate::snapshot::{self, Snapshot, Snapshots};
 use crate::tasks::{HASHES, TASKS, Tasks};
-use crate::{Disk, Layout, Lock, LockError, SessionError, blob, inbox, limits, values};
+use crate::{
+    Disk, FolderIdentity, Layout, Lock, LockError, SessionError, blob, inbox, limits, values,
+};
 
 pub(crate) const LOCK: &str = "lock";
 
@@ -52,6 +54,8 @@ pub struct Session {
     pub(crate) lock: HeldLock,
     /// Whether the folder was written again, and nobody has asked for that yet.
     pub(crate) restored: bool,
+    /// The folder that the session works in.
+    pub(crate) workspace: Option<(PathBuf, FolderIdentity)>,
 }
 
 /// What was found when a session was opened.
@@ -229,6 +233,7 @@ impl Session {
             progress: Progress::default(),
             lock,
             restored: false,
+            workspace: None,
         }
     }
 }

@@ -317,6 +317,8 @@ fn entry(id: &str, hour: u32) -> IndexEntry {
         workspace: None,
         root: None,
         digest: None,
+        folder: None,
+        seal: None,
     }
 }
 
