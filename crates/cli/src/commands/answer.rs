@@ -7,7 +7,7 @@ use atomic_event::{Event, Question, QuestionId};
 use atomic_files::shell_quoted;
 use atomic_session::{InboxAnswer, Session, leave_answer};
 
-use super::resume::{Wanted, refuse_strangers, resume_in};
+use super::resume::{Wanted, refuse_renamed, refuse_strangers, resume_in};
 use crate::args::AnswerArgs;
 use crate::failure::Failure;
 use crate::settings::{self, SettingsArgs};
@@ -20,14 +20,16 @@ pub(crate) fn answer(args: &AnswerArgs) -> Result<ExitCode, Failure> {
     let flags = SettingsArgs::trusting(args.trust);
     let given = settings::for_resume(&flags)?;
     refuse_strangers(&found.dir, &given, "answer", &args.answer)?;
-    let found = super::fork::own(found, &given, "answer", &args.answer)?;
-    let dir = found.dir.clone();
-    refuse_completed(&dir)?;
-    let open = open_questions(&dir)?;
-    let (id, question, given) = choose(&open, &args.answer)?;
-    let accepted = question.accept(given).map_err(|problem| {
+    refuse_completed(&found.dir)?;
+    let open = open_questions(&found.dir)?;
+    let (id, question, words) = choose(&open, &args.answer)?;
+    let accepted = question.accept(words).map_err(|problem| {
         Failure::Usage(format!("{problem}\n\n{}", show::question_text(id, question)))
     })?;
+    // A new session is made of the one in a copy only for an answer that counts.
+    let found = super::fork::own(found)?;
+    let dir = found.dir.clone();
+    refuse_renamed(&dir, &super::resume::first_fact(&dir)?.session)?;
     let disk = stage::disk();
     // By its id, so that it can never be taken for the answer to another question.
     let left = InboxAnswer { question: Some(id.clone()), given: accepted.chosen.clone() };

@@ -30,10 +30,10 @@ pub(super) fn which_folder(copied: &Copied<'_>, here: bool) -> Result<bool, Fail
     let command = copied.command.unwrap_or("atomic resume {}");
     let session = copy.file_name().unwrap_or_default();
     let elsewhere = pasteable(command, original);
-    let in_copy = pasteable(command, Path::new(session));
+    let in_copy = pasteable(command, copy);
     Err(Failure::Usage(format!(
-        "{}: this project is a copy, and the session belongs to {}\n  hint: to go on with the \
-         original, run: {elsewhere}\n  hint: to work in the copy, run: {in_copy} --here",
+        "{}: this project is a copy, and the session belongs to {}\n  hint: the original: \
+         {elsewhere}\n  hint: the one in this copy: {in_copy} --here",
         session.to_string_lossy(),
         original.display()
     )))

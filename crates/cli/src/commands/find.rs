@@ -1,22 +1,31 @@
 //! Finding sessions: in the list of all, and in the project one is in.
 
+mod origin;
+mod place;
+mod standing;
+
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use atomic_event::{Created, Envelope, Event, Moment};
 use atomic_files::shell_quoted;
 use atomic_registry::project::{ProjectFiles, Repository};
-use atomic_runner::{digest_of, index_entry, restored_text};
-use atomic_session::{FindError, IndexEntry, KeepStatus, Listing, Session, keep_status};
+use atomic_runner::{index_entry, restored_text};
+use atomic_session::{FindError, FolderIdentity, IndexEntry, Listing, Session};
 
+use self::origin::{first_of, is_at, is_ours};
+use self::place::{FOLDERS, usual_workspace, workspace_around, workspace_in_list};
+use self::standing::{Away, Standing};
 use super::copied::{Copied, which_folder};
 use crate::args::SessionArgs;
 use crate::failure::Failure;
 use crate::{home, paint, stage};
 
-/// Where the sessions of a project are, unless a workflow says otherwise.
-pub(super) const FOLDERS: [&str; 2] = [".ralph/sessions", ".atomic/sessions"];
+pub(super) use self::origin::is_listed;
+pub(super) use self::place::Place;
+pub(super) use self::standing::{
+    has_journal, is_in_another_folder, is_startable, kept, require_folder,
+};
 
 /// The sessions that can be found from here.
 pub(super) struct Known {
@@ -50,26 +59,6 @@ pub(super) fn known_sessions(here: &Path) -> Known {
     Known { listing, listed, problem }
 }
 
-/// Whether a session was begun by this user on this machine, here or where the project was before.
-pub(super) fn is_listed(dir: &Path) -> bool {
-    let entries = home::index(&stage::disk()).and_then(|index| index.entries().ok());
-    let is_it = |entry: &IndexEntry| {
-        entry.dir == dir
-            || entry.dir.canonicalize().ok().as_deref() == Some(dir)
-            || is_same_session(entry, dir)
-    };
-    entries.is_some_and(|listing| listing.entries.iter().any(is_it))
-}
-
-/// Whether the session in a folder is about the same as one of the list. The id alone proves nothing:
-/// somebody who has seen it can write a journal with other commands.
-fn is_same_session(entry: &IndexEntry, dir: &Path) -> bool {
-    dir.file_name().is_some_and(|name| name == entry.session.as_str())
-        && first_of(dir).is_some_and(|(_, created)| {
-            entry.digest.as_ref().is_some_and(|digest| *digest == digest_of(&created))
-        })
-}
-
 /// The sessions in a folder that are not in the list. Only their journals are read.
 fn unlisted(folder: &Path, listed: &BTreeSet<String>) -> Vec<IndexEntry> {
     let folders = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -79,19 +68,13 @@ fn unlisted(folder: &Path, listed: &BTreeSet<String>) -> Vec<IndexEntry> {
             // One that is still being made has a name that begins with a dot.
             !name.starts_with('.') && !listed.contains(&name)
         })
-        .filter_map(|entry| described(&entry.path()))
+        .filter_map(|entry| {
+            let (at, created) = first_of(&entry.path())?;
+            // A backup under another name would be a second session with the same id.
+            let is_named = entry.file_name() == created.session.as_str();
+            is_named.then(|| index_entry(&created, &entry.path(), at))
+        })
         .collect()
-}
-
-/// A session as the list has it, by its first fact.
-fn described(dir: &Path) -> Option<IndexEntry> {
-    first_of(dir).map(|(at, created)| index_entry(&created, dir, at))
-}
-
-fn first_of(dir: &Path) -> Option<(Moment, Created)> {
-    let first = Session::read_only(stage::disk(), dir).ok()?.next()?.ok()?;
-    let Envelope { at, event: Event::SessionCreated(created), .. } = first else { return None };
-    Some((at, *created))
 }
 
 /// A session that was found.
@@ -114,13 +97,22 @@ pub(crate) fn find_session(
     command: &str,
 ) -> Result<FoundSession, Failure> {
     let here = std::env::current_dir().unwrap_or_default();
-    Finder { here, args, command: Some(command) }.find(text)
+    Finder { here, args, command: Some(command), is_removal: false }.find(text)
+}
+
+/// Finds a session that is to be deleted, also where its project is gone. Nothing is written again.
+pub(super) fn find_session_to_remove(
+    text: &str,
+    args: SessionArgs,
+) -> Result<FoundSession, Failure> {
+    let here = std::env::current_dir().unwrap_or_default();
+    Finder { here, args, command: Some("atomic sessions rm {}"), is_removal: true }.find(text)
 }
 
 /// Finds a session for an editor, in whose folder it is looked for. Nobody can be asked.
 pub(crate) fn find_session_in(here: &Path, text: &str) -> Result<FoundSession, Failure> {
     let args = SessionArgs::default();
-    Finder { here: here.to_owned(), args, command: None }.find(text)
+    Finder { here: here.to_owned(), args, command: None, is_removal: false }.find(text)
 }
 
 /// The place and the flags with which a session is looked for.
@@ -128,6 +120,8 @@ struct Finder<'c> {
     here: PathBuf,
     args: SessionArgs,
     command: Option<&'c str>,
+    /// Whether the session is to be deleted.
+    is_removal: bool,
 }
 
 impl Finder<'_> {
@@ -144,8 +138,9 @@ impl Finder<'_> {
             let all = self.args.all;
             let entries = std::mem::take(&mut listing.entries).into_iter();
             // A session killed before its first event has an empty folder.
-            let has_begun =
-                |entry: &IndexEntry| is_startable(entry) || entry.dir.join("session.json").exists();
+            let has_begun = |entry: &IndexEntry| {
+                Standing::is_there(entry) || entry.dir.join("session.json").exists()
+            };
             let is_it = |entry: &IndexEntry| {
                 has_begun(entry) && (all || here.has(entry)) || here.twin_of(entry).is_some()
             };
@@ -155,6 +150,7 @@ impl Finder<'_> {
             }
         }
         match (listing.find(text), problem) {
+            (Ok(entry), _) if !listed.contains(entry.session.as_str()) => self.plain(entry.dir),
             (Ok(entry), _) => self.located(entry),
             (Err(FindError::NotFound { text }), Some(problem)) => Err(Failure::Failed(format!(
                 "there is no session `{text}` in this folder, and those of other folders cannot \
@@ -187,149 +183,131 @@ impl Finder<'_> {
         let dir = folder.canonicalize();
         let dir = dir.map_err(|error| Failure::Failed(format!("{text}: {error}")))?;
         let entries = home::index(&stage::disk()).and_then(|index| index.entries().ok());
-        let is_it = |entry: &IndexEntry| dir.file_name() == Some(entry.session.as_str().as_ref());
+        // A backup is a folder with another name.
+        let named = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let id = first_of(&dir).map_or(named, |(_, created)| created.session.to_string());
+        let is_it = |entry: &IndexEntry| entry.session.as_str() == id;
         let listed = entries.and_then(|listing| listing.entries.into_iter().find(is_it));
-        let Some(entry) = listed else { return Ok(self.plain(dir)) };
-        if entry.dir == dir || entry.dir.canonicalize().is_ok_and(|own| own == dir) {
+        let Some(entry) = listed else { return self.plain(dir) };
+        if is_at(&entry, &dir) {
             return self.original(entry);
         }
-        let workspace = workspace_of(&entry, &dir);
+        let workspace = workspace_around(&entry, &dir);
         self.twin(entry, dir, workspace)
     }
 
-    fn plain(&self, dir: PathBuf) -> FoundSession {
-        FoundSession { dir, workspace: None, is_copy: false }
+    /// A session that is not in the list. It works in the project it lies in: the folder that its
+    /// first event names may be any folder of this machine.
+    fn plain(&self, dir: PathBuf) -> Result<FoundSession, Failure> {
+        let workspace = usual_workspace(&dir);
+        let named = || first_of(&dir).map(|(_, created)| created.workspace);
+        self.require_here(&dir, workspace.clone().or_else(named).as_deref())?;
+        Ok(FoundSession { dir, workspace, is_copy: false })
+    }
+
+    /// Refuses `--here` for a session that works elsewhere.
+    fn require_here(&self, dir: &Path, workspace: Option<&Path>) -> Result<(), Failure> {
+        let Some(workspace) = workspace.filter(|_| self.args.here) else { return Ok(()) };
+        if Place::of(&self.here).contains(workspace) {
+            return Ok(());
+        }
+        let id = dir.file_name().unwrap_or_default();
+        let command = pasteable(self.command.unwrap_or("atomic resume {}"), Path::new(id));
+        Err(Failure::Usage(format!(
+            "{}: `--here` was given, but the session is not in this project; it works in {}\n  \
+             hint: without the flag it works there: {command}",
+            id.to_string_lossy(),
+            workspace.display()
+        )))
     }
 
     /// Where a session of the list really is.
     fn located(&self, entry: IndexEntry) -> Result<FoundSession, Failure> {
         if let Some((dir, workspace)) = Place::of(&self.here).twin_of(&entry) {
-            return self.twin(entry, dir, workspace);
+            return self.twin(entry, dir, Some(workspace));
         }
         self.original(entry)
     }
 
-    /// A session that is also, or only, in this project.
+    /// A session of the list in another folder. `project` is the project that this folder is in.
     fn twin(
         &self,
         entry: IndexEntry,
         dir: PathBuf,
-        workspace: PathBuf,
+        project: Option<PathBuf>,
     ) -> Result<FoundSession, Failure> {
-        if is_there(&entry) {
+        let workspace = project.clone().or_else(|| workspace_in_list(&entry));
+        if Standing::is_there(&entry) {
             let copied = Copied { original: &entry.dir, copy: &dir, command: self.command };
             let is_copy = which_folder(&copied, self.args.here)?;
             return match is_copy {
-                true => Ok(FoundSession { dir, workspace: Some(workspace), is_copy }),
+                true => Ok(FoundSession { dir, workspace, is_copy }),
                 false => self.original(entry),
             };
         }
-        // The project was moved. A session that only has the same id is a stranger's.
-        if is_same_session(&entry, &dir)
-            && let Some(index) = home::index(&stage::disk())
-        {
-            let root = Repository::of(&workspace, home::user().as_deref()).root;
-            let moved = IndexEntry {
-                dir: dir.clone(),
-                workspace: Some(workspace.clone()),
-                root: Some(root),
-                ..entry
-            };
-            index.add(moved)?;
+        self.require_here(&dir, workspace.as_deref())?;
+        if let Some(project) = project.filter(|_| !self.is_removal) {
+            adopt(entry, &dir, &project)?;
         }
-        Ok(FoundSession { dir, workspace: Some(workspace), is_copy: false })
+        Ok(FoundSession { dir, workspace, is_copy: false })
     }
 
+    /// A session where the list has it.
     fn original(&self, entry: IndexEntry) -> Result<FoundSession, Failure> {
-        if let Some(index) = home::index(&stage::disk()) {
-            let folders = index.folders(entry.dir.clone());
-            if let Some(restored) = Session::restore(stage::disk().as_ref(), &folders)? {
-                paint::warn(&format!("{}: {}", entry.dir.display(), restored_text(&restored)));
+        let workspace = workspace_in_list(&entry);
+        self.require_here(&entry.dir, workspace.as_deref())?;
+        if !self.is_removal {
+            match Standing::of(&entry) {
+                // The user has said that the folder at the old path is meant.
+                Standing::Away(Away::OtherFolder) if self.args.here => {}
+                Standing::Away(away) => return Err(away.failure(&entry, &self.here_line(&entry))),
+                Standing::Settled | Standing::Deleted => {}
             }
+            restore(&entry)?;
         }
         Ok(FoundSession { dir: entry.dir, workspace: entry.workspace, is_copy: false })
     }
-}
 
-/// Whether a session has a journal, in its own folder or in its second links.
-pub(super) fn is_startable(entry: &IndexEntry) -> bool {
-    has_journal(&entry.dir) || kept(entry) != KeepStatus::Absent
-}
-
-/// Whether the session of the list is where the list says. While its project is there, a session
-/// without a folder can be written again.
-fn is_there(entry: &IndexEntry) -> bool {
-    let has_project = entry.workspace.as_ref().is_none_or(|workspace| workspace.is_dir());
-    has_journal(&entry.dir) || has_project && kept(entry) != KeepStatus::Absent
-}
-
-/// Whether a folder has a journal with something in it.
-pub(super) fn has_journal(dir: &Path) -> bool {
-    let found = stage::disk().state(&dir.join("journal.jsonl"));
-    // An unreadable journal counts as present; opening the session reports the error.
-    found.map_or(true, |found| found.is_some_and(|found| found.size > 0))
-}
-
-/// How the second links of a session stand.
-pub(super) fn kept(entry: &IndexEntry) -> KeepStatus {
-    let disk = stage::disk();
-    home::index(&disk)
-        .map_or(KeepStatus::Absent, |index| keep_status(disk.as_ref(), &index.keep(&entry.dir)))
-}
-
-/// The repository one is in.
-struct Place {
-    here: PathBuf,
-    repository: Repository,
-}
-
-impl Place {
-    fn of(here: &Path) -> Self {
-        let here = here.canonicalize().unwrap_or_else(|_| here.to_owned());
-        Self { repository: Repository::of(&here, home::user().as_deref()), here }
-    }
-
-    /// Whether a session belongs to this repository.
-    fn has(&self, entry: &IndexEntry) -> bool {
-        let workspace = entry.workspace.clone().or_else(|| old_workspace(&entry.dir));
-        let own = workspace.map(|folder| Repository::of(&folder, home::user().as_deref()));
-        own.is_some_and(|own| own.identity == self.repository.identity)
-    }
-
-    /// The folder of a session in this repository that the list has in another one, and the folder it
-    /// would work in.
-    fn twin_of(&self, entry: &IndexEntry) -> Option<(PathBuf, PathBuf)> {
-        let workspace = entry.workspace.clone().or_else(|| old_workspace(&entry.dir))?;
-        let root = entry.root.clone().unwrap_or_else(|| workspace.clone());
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let (dir, real_workspace) = (real(&entry.dir), real(&workspace));
-        let root_here = &self.repository.root;
-        let below = |path: &Path, base: &Path| path.strip_prefix(base).ok().map(Path::to_owned);
-        let from_root = below(&dir, &root).map(|inside| {
-            let workspace = below(&real_workspace, &root).unwrap_or_default();
-            // Without the slash that an empty path would add.
-            (root_here.join(inside), root_here.join(workspace).components().collect())
-        });
-        let from_here = below(&dir, &real_workspace).or_else(|| below(&entry.dir, &workspace));
-        let from_here = from_here.map(|inside| (self.here.join(inside), self.here.clone()));
-        let mut places = from_root.into_iter().chain(from_here);
-        places.find(|(place, _)| *place != dir && *place != entry.dir && has_journal(place))
+    /// The command line with `--here`.
+    fn here_line(&self, entry: &IndexEntry) -> String {
+        let command = self.command.unwrap_or("atomic resume {}");
+        format!("{} --here", pasteable(command, Path::new(entry.session.as_str())))
     }
 }
 
-/// The folder that a session of an older version works in, by the usual names.
-fn old_workspace(dir: &Path) -> Option<PathBuf> {
-    let sessions = dir.parent()?;
-    let usual = FOLDERS.iter().any(|name| sessions.ends_with(name));
-    usual.then(|| sessions.ancestors().nth(2).map(Path::to_owned)).flatten()
+/// Writes the folder of a session again when it was deleted.
+fn restore(entry: &IndexEntry) -> Result<(), Failure> {
+    let Some(index) = home::index(&stage::disk()) else { return Ok(()) };
+    let folders = index.folders(entry.dir.clone());
+    if let Some(restored) = Session::restore(stage::disk().as_ref(), &folders)? {
+        paint::warn(&format!("{}: {}", entry.dir.display(), restored_text(&restored)));
+    }
+    Ok(())
 }
 
-/// The folder that a session works in when it lies in another folder than the list says.
-fn workspace_of(entry: &IndexEntry, dir: &Path) -> PathBuf {
-    let inside = entry.workspace.as_ref().and_then(|own| entry.dir.strip_prefix(own).ok());
-    let depth = inside.map_or(3, |inside| inside.components().count());
-    let workspace = dir.ancestors().nth(depth);
-    workspace.unwrap_or(dir).to_owned()
+/// Has the list say where a session is whose project was moved. A stranger's session and a backup stay
+/// what they are.
+fn adopt(entry: IndexEntry, dir: &Path, workspace: &Path) -> Result<(), Failure> {
+    let is_named = dir.file_name() == Some(entry.session.as_str().as_ref());
+    let Some(index) = home::index(&stage::disk()).filter(|_| is_named && is_ours(&entry, dir))
+    else {
+        return Ok(());
+    };
+    // Snapshots are read instead of events, and nothing tells whether a stranger has written them.
+    let snapshots = dir.join("checkpoints");
+    if std::fs::symlink_metadata(&snapshots).is_ok() {
+        let removed = stage::disk().remove_dir(&snapshots);
+        removed.map_err(|error| Failure::Failed(format!("{}: {error}", snapshots.display())))?;
+    }
+    let root = Repository::of(workspace, home::user().as_deref()).root;
+    let moved = IndexEntry {
+        dir: dir.to_owned(),
+        workspace: Some(workspace.to_owned()),
+        root: Some(root),
+        folder: FolderIdentity::of(workspace),
+        ..entry
+    };
+    Ok(index.add(moved)?)
 }
 
 /// The folder that the session in this folder works in, as the list has it.

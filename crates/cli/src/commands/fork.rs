@@ -4,7 +4,6 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use atomic_files::shell_quoted;
-use atomic_registry::settings::Values;
 use atomic_runner::{Fork, ForkRequest, ForkTools, SetKey, fork as make};
 use serde_json::Value;
 
@@ -31,6 +30,9 @@ pub(crate) fn fork(args: &ForkArgs) -> Result<ExitCode, Failure> {
     let flags = SettingsArgs::trusting(args.trust);
     // What is made of it is one of the user's own sessions, about which nobody asks.
     refuse_strangers(&dir, &settings::for_resume(&flags)?, "fork", &[])?;
+    if let Some(workspace) = &workspace {
+        super::require_folder(workspace)?;
+    }
     let set = args.set.iter().map(|(key, value)| (key.as_str().into(), value.clone())).collect();
     let fork = make(&tools(), ForkRequest { dir, step, set, workspace, whole: false })?;
     if args.output.json {
@@ -57,18 +59,12 @@ fn tools() -> ForkTools {
     ForkTools { index, holder: stage::holder(), at, disk }
 }
 
-/// A session that can go on under its own id: of one in a copy of a project, a fork in that copy.
-/// `verb` and `words` are the command that was typed.
-pub(super) fn own(
-    found: FoundSession,
-    given: &Values,
-    verb: &str,
-    words: &[String],
-) -> Result<FoundSession, Failure> {
+/// A session that can go on under its own id: of one in a copy of a project, a fork in that copy. The
+/// caller has refused a stranger's session.
+pub(super) fn own(found: FoundSession) -> Result<FoundSession, Failure> {
     if !found.is_copy {
         return Ok(found);
     }
-    refuse_strangers(&found.dir, given, verb, words)?;
     let FoundSession { dir, workspace, .. } = found;
     let request = ForkRequest { dir, step: None, set: [].into(), workspace, whole: true };
     let fork = make(&tools(), request)?;

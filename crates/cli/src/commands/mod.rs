@@ -25,4 +25,4 @@ pub(crate) mod trust;
 pub(crate) mod turn;
 
 pub(crate) use find::{FoundSession, find_session, find_session_in, working_folder};
-use find::{is_listed, known_sessions, tell_folder};
+use find::{is_listed, known_sessions, require_folder, tell_folder};

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use atomic_event::{Created, Ending, Envelope, Event, Report};
+use atomic_event::{Created, Ending, Envelope, Event, Report, SessionId};
 use atomic_files::shell_quoted;
 use atomic_registry::settings::{TRUST, Values};
 use atomic_runner::{
@@ -26,7 +26,6 @@ use crate::{home, load, paint, roles, stage};
 
 pub(crate) fn resume(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     let found = super::find_session(&args.session, args.place, "atomic resume {}")?;
-    let found = super::fork::own(found, &settings::for_resume(&args.settings)?, "resume", &[])?;
     let wanted = Wanted { instruction: args.instruction.clone(), upgrade: args.upgrade };
     resume_in(found, wanted, &args.settings, &args.output)
 }
@@ -52,7 +51,9 @@ pub(crate) fn resume_in(
     }
     let somebody = somebody_is_there(output);
     let asking = Asking::if_somebody(somebody);
-    let prepared = Prepared::new(found, wanted, flags, (somebody, asking), output.verbose)?;
+    let mut prepared = Prepared::new(found, wanted, flags, (somebody, asking), output.verbose)?;
+    // A new session is made of the one in a copy only when nothing speaks against its resume.
+    prepared.found = super::fork::own(prepared.found)?;
     super::tell_folder(&prepared.created.workspace);
     let look = look_of(&prepared.created);
     let modes = output.modes();
@@ -104,7 +105,8 @@ impl Finished {
         }
         let (disk, holder) = (stage::disk(), stage::holder());
         // The program may have ended before it wrote the files. The result does not depend on them.
-        let index = home::index(&disk);
+        // The second links are those of the original.
+        let index = home::index(&disk).filter(|_| !found.is_copy);
         let checks = atomic_runner::finished(&disk, index.as_deref(), found.dir.clone(), &holder);
         let (dir, checks) = (found.dir.clone(), checks.ok().flatten());
         let ended = Ended { session, dir, outcome: Outcome::Completed, checks };
@@ -160,6 +162,10 @@ impl Prepared {
         }
         let Kept { settings: mut known, checks } = kept_of(dir)?;
         refuse_strangers(dir, &given, "resume", &[])?;
+        if !found.is_copy {
+            refuse_renamed(dir, &created.session)?;
+        }
+        super::require_folder(&created.workspace)?;
         let mut catalog = Catalog::open(&created.workspace, given.clone());
         if let Some(trust) = &mut catalog.shelf.gate.trust {
             trust.continue_session(known.program.trusted, &checks);
@@ -220,6 +226,20 @@ pub(super) fn refuse_strangers(
         "{}: this session is not in your list of sessions, so it was not begun by you on this \
          machine, and it can run commands\n  help: if you know where it comes from: {command}",
         dir.display()
+    )))
+}
+
+/// Refuses to work in a folder with another name than the session's id. The folder is a backup, and the
+/// processes, conversations and second links of a session are known by its id.
+pub(super) fn refuse_renamed(dir: &Path, session: &SessionId) -> Result<(), Failure> {
+    if dir.file_name() == Some(session.as_str().as_ref()) {
+        return Ok(());
+    }
+    Err(Failure::Failed(format!(
+        "{}: the name of the folder is not the id of its session, {session}\n  hint: make a new \
+         session of it: atomic fork {}",
+        dir.display(),
+        shell_quoted(dir)
     )))
 }
 

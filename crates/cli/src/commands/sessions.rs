@@ -4,10 +4,15 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use atomic_event::Event;
-use atomic_session::{KeepStatus, Listing, Session, SessionStatus, SessionSummary};
+use atomic_session::{
+    IndexEntry, KeepStatus, Listing, Session, SessionStatus, SessionSummary, keep_status,
+    remove_leftover,
+};
 
 use super::FoundSession;
-use super::find::{Known, has_journal, is_startable, kept};
+use super::find::{
+    Known, Place, find_session_to_remove, has_journal, is_in_another_folder, is_startable, kept,
+};
 use crate::args::SessionArgs;
 use crate::failure::Failure;
 use crate::show::{self, plain::Plain};
@@ -24,6 +29,8 @@ pub(crate) fn list() -> Result<ExitCode, Failure> {
     if let Some(problem) = problem {
         paint::warn(&format!("only the sessions in this folder are listed: {problem}"));
     }
+    let place = Place::of(&here);
+    listing.entries.iter_mut().for_each(|entry| place.show_here(entry));
     forget_lost(&mut listing);
     if listing.entries.is_empty() {
         paint::line("There are no sessions yet. Start one with: atomic run ralph \"<prompt>\"");
@@ -65,18 +72,23 @@ fn forget_lost(listing: &mut Listing) {
         if is_startable(entry) {
             if kept(entry) == KeepStatus::Left && is_over(&entry.dir) {
                 // Whatever cannot be removed is tried again the next time.
-                let _ = disk.remove_dir(&index.keep(&entry.dir));
+                remove_leftover(&disk, &index.folders(entry.dir.clone()));
             }
             return true;
         }
         let age = now.0.duration_since(entry.created_at.0).as_secs();
-        let has_project = entry.workspace.as_ref().is_none_or(|workspace| workspace.is_dir());
-        if age > FORGOTTEN_AFTER && has_project {
+        if age > FORGOTTEN_AFTER && is_deleted(entry) {
             let _ = index.drop_entry(&entry.session);
             let _ = disk.remove_dir(&index.keep(&entry.dir));
         }
         false
     });
+}
+
+/// Whether a session without a journal was deleted from its project. A new folder at the path of a
+/// project that was moved says nothing about it.
+fn is_deleted(entry: &IndexEntry) -> bool {
+    entry.dir.parent().is_some_and(Path::is_dir) && !is_in_another_folder(entry)
 }
 
 /// Whether the last run of a session has come to an orderly stop.
@@ -93,11 +105,17 @@ fn is_over(dir: &Path) -> bool {
 
 /// Deletes a session: its folder, its second links, and its entry in the list of all.
 pub(crate) fn remove(text: &str, place: SessionArgs) -> Result<ExitCode, Failure> {
-    let FoundSession { dir, is_copy, .. } =
-        super::find_session(text, place, "atomic sessions rm {}")?;
+    let FoundSession { dir, is_copy, .. } = find_session_to_remove(text, place)?;
     let disk = stage::disk();
     let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if let Some(holder) = Session::holder(disk.as_ref(), &dir)? {
+    // The second links belong to the session of the list, whatever a stranger's folder is called.
+    let index = home::index(&disk).filter(|_| !is_copy && super::is_listed(&dir));
+    let keep = index.as_ref().map(|index| index.keep(&dir));
+    let is_there = dir.is_dir();
+    let holder = if is_there { Session::holder(disk.as_ref(), &dir)? } else { None };
+    let is_kept_held =
+        || keep.as_ref().is_some_and(|k| keep_status(disk.as_ref(), k) == KeepStatus::Held);
+    if let Some(holder) = holder.or_else(|| is_kept_held().then(|| "another process".to_owned())) {
         return Err(Failure::Failed(format!(
             "{name}: the session is held by {holder}\n  hint: end that process, then run: atomic \
              sessions rm {name}"
@@ -105,15 +123,19 @@ pub(crate) fn remove(text: &str, place: SessionArgs) -> Result<ExitCode, Failure
     }
     let failed = |error: std::io::Error| Failure::Failed(format!("{}: {error}", dir.display()));
     // The folder last: without its entry it is still found in its project.
-    if let Some(index) = home::index(&disk).filter(|_| !is_copy) {
-        let keep = index.keep(&dir);
-        if disk.exists(&keep).unwrap_or(false) {
-            disk.remove_dir(&keep).map_err(failed)?;
+    if let (Some(index), Some(keep)) = (&index, &keep) {
+        if disk.exists(keep).unwrap_or(false) {
+            disk.remove_dir(keep).map_err(failed)?;
         }
         index.drop_entry(&name.as_str().into())?;
     }
-    disk.remove_dir(&dir).map_err(failed)?;
-    paint::line(&paint::printable(&format!("Deleted session {name}: {}", dir.display())));
+    let text = if is_there {
+        disk.remove_dir(&dir).map_err(failed)?;
+        format!("Deleted session {name}: {}", dir.display())
+    } else {
+        format!("Deleted session {name}; its folder was gone: {}", dir.display())
+    };
+    paint::line(&paint::printable(&text));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -56,6 +56,7 @@ mod registry;
 mod restrictions;
 mod scene;
 mod session_attacked;
+mod session_moved;
 mod session_place;
 mod sessions;
 mod settings;
