@@ -18,7 +18,8 @@ pub enum Reducer {
     /// Objects are merged, key by key, one level deep.
     Merge,
     /// Lists of objects with an `id`: known ids are merged, new ones appended, or put right after
-    /// the one named by their `$after`, which is not kept. A row with `$removed: true` is taken out.
+    /// the one named by their `$after`, which is not kept; null is the top of the list. A row with
+    /// `$removed: true` is taken out.
     MergeById,
     /// The larger number.
     Max,
@@ -214,9 +215,10 @@ fn merge_by(mut list: Vec<Value>, change: &Value, field: &str) -> Result<Value, 
             continue;
         }
         let mut row: Map<_, _> = fields.clone();
-        let after = row.remove(AFTER);
-        let after = after.and_then(|after| place(&list, Some(&after)));
-        let at = after.map_or(list.len(), |after| after + 1);
+        let at = match row.remove(AFTER) {
+            Some(Value::Null) => 0,
+            after => place(&list, after.as_ref()).map_or(list.len(), |after| after + 1),
+        };
         list.insert(at, Value::Object(row));
     }
     Ok(Value::Array(list))
@@ -283,6 +285,12 @@ mod tests {
                 json!([row("a", 1), row("b", 1)]),
                 json!([{"id": "a", "n": 2}, {"id": "c", "n": 3, "$after": "a"}, row("d", 4)]),
                 Ok(json!([row("a", 2), row("c", 3), row("b", 1), row("d", 4)])),
+            ),
+            (
+                Reducer::MergeById,
+                json!([row("a", 1)]),
+                json!([{"id": "b", "n": 2, "$after": null}, {"id": "c", "n": 3, "$after": "b"}]),
+                Ok(json!([row("b", 2), row("c", 3), row("a", 1)])),
             ),
             (
                 Reducer::MergeById,

@@ -166,7 +166,7 @@ impl Run {
             file: file.path,
             selected,
             current: view.get("currentTask").map(|task| task.as_ref().clone()),
-            iteration: view.get("iteration").and_then(|value| value.as_u64()).unwrap_or(0),
+            round: round.unwrap_or_default().into(),
             is_last_round: file.max_rounds > 0 && round == Some(file.max_rounds),
             at: self.stage.clock.now().to_string(),
         };

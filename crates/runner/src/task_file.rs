@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use atomic_event::{StepId, StepResult, TaskStatus};
 use atomic_files::PROJECT_LIMIT;
-use atomic_graph::task::{STATUS_WORDS, Task, ready};
+use atomic_graph::task::{OddRow, Task, obstacle, odd_row, ready};
 use atomic_registry::project::ProjectFiles;
 use serde_json::{Map, Value, json};
 
@@ -42,8 +42,8 @@ pub(crate) struct TaskRequest {
     pub(crate) selected: Option<Value>,
     /// The task that is being worked on.
     pub(crate) current: Option<Value>,
-    /// How many tasks were taken before.
-    pub(crate) iteration: u64,
+    /// The round of the loop, from 1.
+    pub(crate) round: u64,
     /// Whether the loop ends after this round, whatever is left.
     pub(crate) is_last_round: bool,
     /// The time, as it is written into the file.
@@ -81,11 +81,9 @@ pub(crate) fn next(path: &TaskPath, request: &TaskRequest) -> Result<StepResult,
         task
     });
     let output = json!({ "task": chosen, "left": left, "file": request.file });
-    let mut result = StepResult::output(output);
-    if !done {
-        result = result.set("iteration", request.iteration + 1);
-    }
-    Ok(result
+    // A round in which no task is taken is not counted.
+    Ok(StepResult::output(output)
+        .set("iteration", request.round.saturating_sub(u64::from(done)))
         .set("tasks", tasks)
         .set("shouldContinue", !done)
         .set("allTasksComplete", left == 0)
@@ -96,16 +94,9 @@ pub(crate) fn next(path: &TaskPath, request: &TaskRequest) -> Result<StepResult,
 
 /// Why no task can be started.
 fn stuck(path: &TaskPath, tasks: &[Value], left: &[&Value]) -> String {
-    let is_open =
-        |id: &&str| !tasks.iter().any(|row| Task(row).id() == Some(id) && Task(row).is_done());
     let why = |row: &&Value| {
         let task = Task(row);
-        let id = task.id().unwrap_or_default();
-        if task.status() == Ok(TaskStatus::Failed) {
-            return format!("{id} (failed)");
-        }
-        let blockers: Vec<&str> = task.blockers().filter(is_open).collect();
-        format!("{id} (blocked by {})", blockers.join(", "))
+        format!("{} ({})", task.id().unwrap_or_default(), obstacle(tasks, task))
     };
     let left: Vec<String> = left.iter().map(why).collect();
     format!(
@@ -241,7 +232,15 @@ impl TaskList {
 fn read(path: &TaskPath) -> Result<TaskList, String> {
     let place = path.display();
     let text = path.files().and_then(|files| files.read_text(&path.path, PROJECT_LIMIT));
-    let text = text.map_err(|error| format!("{place}: {error}"))?;
+    let text = text.map_err(|error| {
+        if error.kind() == std::io::ErrorKind::NotFound {
+            return format!(
+                "{place}: the file of the task loop does not exist\n  hint: write its tasks there, \
+                 or name another file as `tasksPath`"
+            );
+        }
+        format!("{place}: {error}")
+    })?;
     let whole: Value = serde_json::from_str(&text).map_err(|error| {
         format!("{place}:{}:{}: not JSON: {error}", error.line(), error.column())
     })?;
@@ -250,15 +249,8 @@ fn read(path: &TaskPath) -> Result<TaskList, String> {
     if !shaped {
         return Err(format!("{place}: neither a list of tasks nor an object with `tasks`"));
     }
-    for (number, row) in (1..).zip(file.rows().iter()) {
-        let Some(id) = id(row) else { return Err(format!("{place}: task {number} has no `id`")) };
-        if let Err(word) = Task(row).status() {
-            let known: Vec<&str> = STATUS_WORDS.iter().map(|(word, _)| *word).collect();
-            let known = known.join(", ");
-            return Err(format!(
-                "{place}: task {id} has the status {word}\n  hint: write one of {known}"
-            ));
-        }
+    if let Some(OddRow { problem, hint }) = odd_row(file.rows()) {
+        return Err(format!("{place}: {problem}\n  hint: {hint}"));
     }
     file.tasks = file.rows().iter().map(normal).collect();
     Ok(file)
@@ -387,7 +379,17 @@ mod tests {
             ("[", "{}:1:1: not JSON: EOF while parsing a list at line 1 column 1"),
             ("{}", "{}: neither a list of tasks nor an object with `tasks`"),
             ("[{}]", "{}: task 1 has no `id`"),
-            (r#"[{"id": "a", "status": "done"}]"#, "{}: task a has the status \"done\""),
+            (r#"[{"id": 1}]"#, "{}: task 1 has the id 1"),
+            (r#"[{"id": "a", "status": "done"}]"#, "{}: task `a` has the status \"done\""),
+            (r#"[{"id": "a"}, {"id": "a"}]"#, "{}: the id `a` is used twice"),
+            (
+                r#"[{"id": "a"}, {"id": "b", "dependencies": "a"}]"#,
+                "{}: task `b`: `dependencies` is \"a\", not a list of ids",
+            ),
+            (
+                r#"[{"id": "a", "blockedBy": ["gone"]}]"#,
+                "{}: no task can be started; left are a (blocked by gone, which is not in the list)",
+            ),
             (
                 r#"[{"id": "a", "blockedBy": ["a"]}, {"id": "b", "status": "failing"}]"#,
                 "{}: no task can be started; left are a (blocked by a), b (failed)",
@@ -399,5 +401,35 @@ mod tests {
             let problem = next(&tasks, &at("now")).unwrap_err();
             assert_eq!(problem.lines().next().unwrap(), expected.replace("{}", &place));
         }
+        std::fs::remove_file(&path).unwrap();
+        let problem = next(&TaskPath::new(folder.path(), "tasks.json"), &at("now")).unwrap_err();
+        let expected = format!("{place}: the file of the task loop does not exist");
+        assert_eq!(problem.lines().next().unwrap(), expected);
+    }
+
+    #[test]
+    fn the_iteration_is_the_number_of_the_round_also_where_there_is_nothing_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tasks.json");
+        let done = r#"[{"id": "a", "status": "completed"}]"#;
+        let table =
+            [("[]", 1, 0), (r#"[{"id": "a"}]"#, 1, 1), (r#"[{"id": "a"}]"#, 3, 3), (done, 3, 2)];
+        for (text, round, iteration) in table {
+            std::fs::write(&path, text).unwrap();
+            let request = TaskRequest { round, ..at("now") };
+            let result = next(&TaskPath::new(folder.path(), "tasks.json"), &request).unwrap();
+            assert_eq!(result.patch["iteration"], iteration, "{text} {round}");
+        }
+    }
+
+    /// Both keys count: an empty `blockedBy` beside `dependencies` does not let a task begin early.
+    #[test]
+    fn a_task_waits_for_what_is_under_either_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let rows = json!([{"id": "b", "blockedBy": [], "dependencies": ["a"]}, {"id": "a"}]);
+        std::fs::write(folder.path().join("tasks.json"), rows.to_string()).unwrap();
+        let result = next(&TaskPath::new(folder.path(), "tasks.json"), &at("now")).unwrap();
+        assert_eq!(result.patch["currentTask"]["id"], "a");
+        assert_eq!(result.patch["tasks"][0]["blockedBy"], json!(["a"]));
     }
 }

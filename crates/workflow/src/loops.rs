@@ -2,7 +2,7 @@
 
 use atomic_event::StepResult;
 use atomic_graph::task::Task;
-use atomic_graph::{Key, NodeId};
+use atomic_graph::{FunctionId, Key, NodeId};
 use serde_json::Value;
 
 use crate::function::{Call, Function};
@@ -38,11 +38,19 @@ pub(crate) fn judge_criteria(last: NodeId, signal: Option<String>, max_rounds: u
         let is_complete = signal.as_ref().is_some_and(|signal| says(&output, signal));
         let is_over = max_rounds > 0 && round(call) == Some(max_rounds);
         Ok(StepResult::output(output)
-            .set("iteration", call.get::<u64>("iteration") + 1)
+            .set("iteration", round(call).unwrap_or_default())
             .set("shouldContinue", !is_complete && !is_over)
             .set("criteriaComplete", is_complete)
             .set("maxIterationsReached", is_over && !is_complete))
     })
+}
+
+/// Whether this is the function of a node that looks for the signal of a criteria loop: one of a
+/// described workflow, or one of a builder.
+pub(crate) fn is_judge(call: &FunctionId) -> bool {
+    let id = call.as_str();
+    id.contains(&format!("/:{JUDGE_CRITERIA}:"))
+        || id.contains(&format!("/{JUDGE_CRITERIA}/execute"))
 }
 
 /// The round of the loop a step is in.

@@ -7,6 +7,7 @@ use atomic_graph::check::{Use, UseKind};
 use serde::Deserialize as _;
 use serde_json::Value;
 
+use crate::loops::is_judge;
 use crate::shell::{Refusal, Used as Template, templates_in};
 use crate::template::{Written, templates_in as templates_in_text};
 use crate::{Action, EntryKind, TaskFileOp, Text};
@@ -24,7 +25,13 @@ pub fn names_used(action: &Value) -> Vec<Use> {
             used.text(&agent.prompt);
             used.functions([&agent.parse, &agent.map]);
         }
-        Ok(Action::Function { call }) => used.function(&call),
+        Ok(Action::Function { call }) => {
+            used.function(&call);
+            if is_judge(&call) {
+                // Every loop sets it, so that two loops that run at once replace it from two sides.
+                used.add(UseKind::MayWrite, "iteration");
+            }
+        }
         Ok(Action::Shell(shell)) => {
             used.command(&shell.command);
             used.functions([&shell.map]);
@@ -45,6 +52,7 @@ pub fn names_used(action: &Value) -> Vec<Use> {
                 used.add(UseKind::Writes, "tasksDone");
                 // What else it says about the loop is changed with these.
                 used.add(UseKind::MayWrite, "currentTask");
+                used.add(UseKind::MayWrite, "iteration");
                 TASK_KEYS.iter().for_each(|key| used.add(UseKind::Provides, key));
             }
         }
@@ -64,8 +72,8 @@ pub fn names_used(action: &Value) -> Vec<Use> {
 }
 
 /// Keys that a step of a file of tasks may change besides.
-const TASK_KEYS: [&str; 5] =
-    ["iteration", "shouldContinue", "maxIterationsReached", "criteriaComplete", "updatedAt"];
+const TASK_KEYS: [&str; 4] =
+    ["shouldContinue", "maxIterationsReached", "criteriaComplete", "updatedAt"];
 
 #[derive(Default)]
 struct Used(Vec<Use>);
@@ -156,6 +164,14 @@ mod tests {
             ),
             (json!({"do": "function", "call": "w/1"}), "Function w/1"),
             (
+                json!({"do": "function", "call": "w/:judge-criteria:one"}),
+                "Function w/:judge-criteria:one, MayWrite iteration",
+            ),
+            (
+                json!({"do": "function", "call": "w/criteria-loop/judge-criteria/execute"}),
+                "Function w/criteria-loop/judge-criteria/execute, MayWrite iteration",
+            ),
+            (
                 json!({"do": "shell", "command": {"call": "w/1"}, "map": "w/2"}),
                 "TextFunction w/1, Function w/2",
             ),
@@ -169,7 +185,7 @@ mod tests {
             ),
             (
                 json!({"do": "task_file", "path": "t.json", "op": "next", "selector": "w/1"}),
-                "Function w/1, Writes tasks, Writes tasksDone, MayWrite currentTask, Provides iteration, \
+                "Function w/1, Writes tasks, Writes tasksDone, MayWrite currentTask, MayWrite iteration, \
                  Provides shouldContinue, Provides maxIterationsReached, Provides criteriaComplete, \
                  Provides updatedAt",
             ),

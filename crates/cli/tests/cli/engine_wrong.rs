@@ -207,10 +207,15 @@ fn writes_at_once_are_found_also_behind_a_fork_and_beside_a_condition() {
         ("exclusive", of(three(), exclusive), &[]),
         ("combined", reduced, &[]),
         (
-            // `tasks` and `tasksDone` are set by both; `currentTask` only if there is a task.
+            // `tasks` and `tasksDone` are set by both; `currentTask` and `iteration` with a task.
             "for certain",
             of(five(sets_tasks("d"), sets_tasks("e")), behind()),
-            &["ATM503 error at e", "ATM503 error at e", "ATM504 warning at e"],
+            &[
+                "ATM503 error at e",
+                "ATM503 error at e",
+                "ATM504 warning at e",
+                "ATM504 warning at e",
+            ],
         ),
         (
             "perhaps",

@@ -10,7 +10,7 @@ use super::limit::wrong_value;
 use super::region::{Ending, Region};
 use super::{Machine, Place};
 use crate::state::Changes;
-use crate::task::{STATUS_WORDS, Task, ready};
+use crate::task::{OddRow, Task, odd_row, ready, stranded};
 use crate::{Each, ItemOrder, Key, Kind, Ready, Reducer, State, StepError, code};
 
 /// What a fan knows about its items.
@@ -48,6 +48,9 @@ impl Machine {
             state.keys.insert(each.item.clone(), Arc::new(item));
             self.open_child(place, name, Some(state));
         }
+        if let Some(error) = self.stranded(place, each) {
+            return self.stop_region(place, Ending::Fail(error));
+        }
         // What another item has changed, and is not applied yet, may let more of them start.
         if self.region_mut(place).is_some_and(|region| region.absorbing.is_empty()) {
             self.end_if_idle(place);
@@ -71,10 +74,10 @@ impl Machine {
             .and_then(Value::as_array)
             .ok_or_else(|| wrong_value(&program.plan(plan).node(node).id, key, "a list", list))?;
         if each.ready == Ready::Tasks
-            && let Some(problem) = odd_status(list)
+            && let Some(OddRow { problem, hint }) = odd_row(list)
         {
             let node = &program.plan(plan).node(node).id;
-            let message = format!("node `{node}`, key `{key}`: {problem}");
+            let message = format!("node `{node}`, key `{key}`: {problem}\n  hint: {hint}");
             return Err(StepError::new(code::WRONG_VALUE, message));
         }
         let Region { fan, running, failed, waking, ending, .. } = region;
@@ -88,6 +91,30 @@ impl Machine {
                 fan.ready_task(list, |id| all.iter().any(|some| some.contains_key(id)))
             }
         })
+    }
+
+    /// The failure of a fan over tasks that has come to its end with tasks that were never started.
+    fn stranded(&mut self, place: Place, each: &Each) -> Option<StepError> {
+        let (program, plan, node) = self.node_at(place);
+        let Region { state, fan, running, failed, waking, absorbing, wait, ending, .. } =
+            self.region_mut(place)?;
+        let is_idle = running.is_empty() && waking.is_empty() && absorbing.is_empty();
+        let is_over = is_idle && failed.is_empty() && wait.is_none() && ending.is_none();
+        if !is_over || each.ready != Ready::Tasks {
+            return None;
+        }
+        let (node, key) = (&program.plan(plan).node(node).id, each.over.as_str());
+        let left = stranded(state.get(key)?.as_array()?, |id| fan.started.contains_key(id));
+        if left.is_empty() {
+            return None;
+        }
+        let message = format!(
+            "node `{node}`, key `{key}`: no task can be started; left are {}\n  hint: correct what \
+             they wait for, or set their status to `pending`; tasks in the session's tasks.json can \
+             be edited before `atomic resume`",
+            left.join(", ")
+        );
+        Some(StepError::new(code::WRONG_VALUE, message))
     }
 
     /// How many frames a region runs at once.
@@ -224,19 +251,17 @@ impl Fan {
         Some((id.to_owned(), row.clone()))
     }
 
-    /// Rows of the list were changed from outside: those tasks may be started again.
-    pub(super) fn forget_started(&mut self, rows: &Value) {
-        let ids = rows.as_array().into_iter().flatten().filter_map(|row| Task(row).id());
-        for id in ids {
-            self.started.remove(id);
+    /// The list was changed from outside: tasks whose rows differ may be started again.
+    pub(super) fn forget_started<'v>(&mut self, before: Option<&'v Value>, now: Option<&'v Value>) {
+        let rows = |list: Option<&'v Value>| list.and_then(Value::as_array).into_iter().flatten();
+        let before: BTreeMap<Option<&str>, &Value> =
+            rows(before).map(|row| (Task(row).id(), row)).collect();
+        for row in rows(now) {
+            if let Some(id) = Task(row).id()
+                && before.get(&Some(id)) != Some(&row)
+            {
+                self.started.remove(id);
+            }
         }
     }
-}
-
-/// The first row whose status is not one of the known words.
-fn odd_status(list: &[Value]) -> Option<String> {
-    let (task, word) = list.iter().find_map(|row| Some((row, Task(row).status().err()?)))?;
-    let id = Task(task).id().unwrap_or_default();
-    let known: Vec<&str> = STATUS_WORDS.iter().map(|(word, _)| *word).collect();
-    Some(format!("task `{id}` has the status {word}, which is not one of {}", known.join(", ")))
 }

@@ -16,10 +16,12 @@
 //! | `script` | a function that calls graphs and goes on with what they return |
 //! | `stop` | losers of a race, what runs too long, what runs beside a failure |
 //! | `revive` | another chance for a failed run |
+//! | `ahead` | what can still be visited |
 //! | `upgrade` | the run goes on with another version of its graph |
 //! | `snapshot` | the machine as data |
 
 mod advance;
+mod ahead;
 mod exchange;
 mod failure;
 mod fan;
@@ -46,10 +48,10 @@ pub use history::{Evaluation, Issued};
 pub use script::OpenScript;
 
 use crate::graph::INHERIT;
-use crate::machine::frame::{Frame, Leaf, VisitState};
+use crate::machine::frame::{Frame, Leaf, Visit, VisitState};
 use crate::machine::limit::Used;
 use crate::state::Changes;
-use crate::{Kind, Node, Patch, Program, Ready, State, StepError, StepId, StepResult, code};
+use crate::{Key, Kind, Node, Patch, Program, Ready, State, StepError, StepId, StepResult, code};
 
 type FrameId = u32;
 
@@ -408,6 +410,7 @@ impl Machine {
         let plans: BTreeMap<FrameId, u32> =
             self.frames.iter().map(|(id, frame)| (*id, frame.plan)).collect();
         for frame in self.frames.values_mut() {
+            let lists = task_lists(&self.program, frame);
             let reducers = &self.program.plan(frame.plan).reducers;
             let regions = frame.active.iter_mut().filter_map(|visit| visit.state.region_mut());
             let regions = regions.map(|region| &mut region.state);
@@ -418,21 +421,14 @@ impl Machine {
             if let Some(plan) = above {
                 frame.changes.supersede(&changes, &self.program.plan(*plan).reducers);
             }
-            for visit in &mut frame.active {
-                let kind = &self.program.plan(frame.plan).node(visit.node).kind;
-                // Fans that begin every item once know by it which names are taken.
-                let over = if let Kind::Each(each) = kind
-                    && each.ready == Ready::Tasks
-                {
-                    Some(&each.over)
-                } else {
-                    None
-                };
-                let rows = over.and_then(|key| changes.0.get(key)).into_iter().flatten();
+            for (visit, (over, before)) in frame.active.iter_mut().zip(lists) {
                 let Some(region) = visit.state.region_mut() else { continue };
                 region.changes.supersede(&changes, reducers);
                 region.fan.read_again();
-                rows.for_each(|rows| region.fan.forget_started(rows));
+                if let Some(key) = over.filter(|key| changes.0.contains_key(key)) {
+                    let now = region.state.get(key.as_str()).map(AsRef::as_ref);
+                    region.fan.forget_started(before.as_deref(), now);
+                }
             }
         }
         self.fill_fans(&changes);
@@ -457,6 +453,22 @@ impl Machine {
         }
         fans.into_iter().for_each(|place| self.fill_fan(place));
     }
+}
+
+/// The keys and the lists of the fans over tasks among a frame's visits. Fans that begin every item
+/// once know by it which names are taken, so these are left out.
+fn task_lists(program: &Program, frame: &Frame) -> Vec<(Option<Key>, Option<Arc<Value>>)> {
+    let list = |visit: &Visit| {
+        let Kind::Each(each) = &program.plan(frame.plan).node(visit.node).kind else {
+            return (None, None);
+        };
+        if each.ready != Ready::Tasks {
+            return (None, None);
+        }
+        let list = visit.state.region().and_then(|region| region.state.get(each.over.as_str()));
+        (Some(each.over.clone()), list.cloned())
+    };
+    frame.active.iter().map(list).collect()
 }
 
 fn unexpected(step: &StepId) -> Misfit {

@@ -20,5 +20,6 @@ mod script_views;
 mod scripts;
 mod seeds;
 mod table;
+mod tasks;
 mod workers;
 mod world;
