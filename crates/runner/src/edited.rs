@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use atomic_event::{Event, TaskStatus};
-use atomic_graph::Reducer;
 use atomic_graph::task::{BLOCKER_KEYS, CONTENT_KEYS, Task};
+use atomic_graph::{Graph, Kind, Node, Reducer};
 use atomic_session::{SessionStatus, TaskRow};
+use atomic_workflow::{Action, TaskFile};
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use crate::edited_rows::{Problem, Row, read_rows};
@@ -61,6 +63,10 @@ impl Run {
         }
         let Some(bytes) = self.session.edited_tasks()? else { return Ok(vec![]) };
         let path = self.paths.tasks.clone();
+        let works = self.list_steps();
+        if let Some(file) = works.task_file() {
+            return Err(belongs_elsewhere(&path, file));
+        }
         let refused = |problem: Problem| RunError::Refused(problem.told(&path));
         let known: BTreeSet<&str> = base.iter().map(|row| row.id.as_str()).collect();
         let rows = read_rows(&bytes, self.settings.limits.tasks, &known).map_err(refused)?;
@@ -71,7 +77,10 @@ impl Run {
         if edit.rows.is_empty() {
             return Ok(unused.into_iter().collect());
         }
-        let text = edit.told();
+        let mut text = edit.told();
+        if works == ListSteps::Over && edit.asks_for_work() {
+            text += "; the steps that start tasks are over, so no step of this run does them";
+        }
         let value = match self.machine.program().graph().reducers.get("tasks") {
             Some(Reducer::MergeById) => Value::Array(edit.rows),
             Some(Reducer::MergeBy(field)) if field == "id" => Value::Array(edit.rows),
@@ -86,6 +95,26 @@ impl Run {
         Ok(edited.into_iter().chain(unused).collect())
     }
 
+    /// The steps that start the tasks of the list.
+    fn list_steps(&self) -> ListSteps {
+        let mut found = ListSteps::None;
+        if has_list_steps(self.machine.program().graph()) {
+            found = ListSteps::Over;
+        }
+        for node in self.machine.ahead() {
+            if is_fan(node) {
+                return ListSteps::Fan;
+            }
+            if let Some(file) = task_file(node) {
+                // Where a function says which file it is, only a round knows.
+                let mut rounds = self.book.scopes.loop_tasks.values();
+                let by_round = rounds.next().filter(|_| file.path_from.is_some());
+                found = ListSteps::Loop(by_round.map_or(file.path, |task| task.file.clone()));
+            }
+        }
+        found
+    }
+
     fn not_editable(&self, path: &Path) -> RunError {
         RunError::Refused(format!(
             "{}: the workflow {} combines its tasks in a way that edits cannot be told to\n  \
@@ -94,6 +123,53 @@ impl Run {
             self.created.workflow
         ))
     }
+}
+
+/// The steps that start the tasks of the list, of those that are under way or still to come.
+#[derive(Debug, PartialEq)]
+enum ListSteps {
+    /// A fan over the list.
+    Fan,
+    /// A task loop, which reads this file of the project.
+    Loop(String),
+    /// None, although the workflow has such steps.
+    Over,
+    /// None. Functions may still read the list.
+    None,
+}
+
+impl ListSteps {
+    /// The file that is read instead of the list.
+    fn task_file(&self) -> Option<&str> {
+        if let Self::Loop(file) = self { Some(file) } else { None }
+    }
+}
+
+fn is_fan(node: &Node) -> bool {
+    matches!(&node.kind, Kind::Each(each) if each.over.as_str() == "tasks")
+}
+
+/// What a step of a task loop does with its file.
+fn task_file(node: &Node) -> Option<TaskFile> {
+    let Kind::Work { action, .. } = &node.kind else { return None };
+    match Action::deserialize(action) {
+        Ok(Action::TaskFile(file)) => Some(file),
+        _ => None,
+    }
+}
+
+fn has_list_steps(graph: &Graph) -> bool {
+    let inside = |node: &Node| node.inner().iter().any(|(_, graph)| has_list_steps(graph));
+    graph.nodes.iter().any(|node| is_fan(node) || task_file(node).is_some() || inside(node))
+}
+
+/// The list is made from the file of a task loop in every round, so an edit of it would be lost.
+fn belongs_elsewhere(path: &Path, file: &str) -> RunError {
+    RunError::Refused(format!(
+        "{}: the task loop reads {file}, not this list\n  hint: edit {file}, and delete the list; \
+         Atomic writes it again",
+        path.display()
+    ))
 }
 
 /// The task list before it was edited.
@@ -198,7 +274,12 @@ impl Before<'_> {
             .collect();
         let as_set = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<BTreeSet<_>>();
         if as_set(&wanted) != as_set(&declared) {
-            set(key_in(state, &BLOCKER_KEYS), wanted.into());
+            // Both keys count, so the other one must not say what it said before.
+            let used = key_in(state, &BLOCKER_KEYS);
+            let others = BLOCKER_KEYS.iter().filter(|key| **key != used);
+            let stale = others.filter(|key| state.get(**key).is_some());
+            stale.for_each(|key| set(key, Value::Null));
+            set(used, wanted.into());
         }
         let more = row.fields.iter().filter(|(key, _)| is_free(key));
         for (key, value) in more.filter(|(key, value)| state.get(*key) != Some(*value)) {
@@ -223,9 +304,8 @@ impl Before<'_> {
         if let Some(error) = &row.error {
             fields.insert("error".to_owned(), error.as_str().into());
         }
-        if let Some(previous) = previous {
-            fields.insert("$after".to_owned(), previous.into());
-        }
+        // Null is the top of the list.
+        fields.insert("$after".to_owned(), previous.into());
         Ok(fields)
     }
 
@@ -265,6 +345,14 @@ impl Edit {
         (!self.unused.is_empty()).then_some(Event::Noted { text })
     }
 
+    /// Whether there is something to do in it that was not there before.
+    fn asks_for_work(&self) -> bool {
+        let is_open = |row: &&Value| {
+            row.get("status").is_some() && Task(row).status() == Ok(TaskStatus::Pending)
+        };
+        self.rows.iter().any(|row| is_open(&row))
+    }
+
     /// What was edited, for people.
     fn told(&self) -> String {
         let parts =
@@ -299,9 +387,12 @@ fn merged(list: &[Value], edits: &[Value]) -> Vec<Value> {
             }
             None => {
                 let mut row = fields.clone();
-                let after = row.remove("$after");
-                let after = place(&list, after.as_ref().and_then(Value::as_str));
-                list.insert(after.map_or(list.len(), |after| after + 1), Value::Object(row));
+                let at = match row.remove("$after") {
+                    Some(Value::Null) => 0,
+                    after => place(&list, after.as_ref().and_then(Value::as_str))
+                        .map_or(list.len(), |after| after + 1),
+                };
+                list.insert(at, Value::Object(row));
             }
         }
     }

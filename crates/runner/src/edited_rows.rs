@@ -5,7 +5,7 @@ use std::path::Path;
 
 use atomic_event::TaskStatus;
 use atomic_graph::check::nearest;
-use atomic_graph::task::{STATUS_WORDS, Task};
+use atomic_graph::task::{BLOCKER_KEYS, STATUS_WORDS, Task};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -51,6 +51,13 @@ impl Row {
         self.lines.get(key).copied().unwrap_or(self.line)
     }
 
+    /// The key under which the row names a task that it waits for.
+    fn blocker_key(&self, id: &str) -> &'static str {
+        let [first, second] = BLOCKER_KEYS;
+        let list = self.fields.get(first).and_then(Value::as_array).into_iter().flatten();
+        if list.into_iter().any(|other| other == id) { first } else { second }
+    }
+
     fn wrong(&self, key: &str, message: impl Into<String>, hint: impl Into<String>) -> Problem {
         Problem::new(self.line_of(key), message, hint)
     }
@@ -80,8 +87,11 @@ pub(crate) fn read_rows(
     })?;
     let rows: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| {
         let words = error.to_string();
-        let words = words.split(" at line ").next().unwrap_or_default().to_owned();
-        let message = format!("not a JSON list of tasks: {words}");
+        let why = match error.is_data() {
+            true => "the file holds something else",
+            false => words.split(" at line ").next().unwrap_or_default(),
+        };
+        let message = format!("not a JSON list of tasks: {why}");
         Problem::new(error.line().max(1), message, "correct the file, then resume again")
     })?;
     let line = |part: &RawValue| {
@@ -138,7 +148,7 @@ fn row(part: &RawValue, line: &impl Fn(&RawValue) -> usize) -> Result<Row, Probl
     };
     row.active_form = row.text("activeForm")?;
     row.error = row.text("error")?;
-    row.blocked_by = blockers(&row)?;
+    row.blocked_by = take_blockers(&mut row)?;
     if let Some(key) = row.fields.keys().find(|key| key.starts_with('$')) {
         return Err(row.wrong(key, format!("`{key}` is not a key of a task"), "remove it"));
     }
@@ -154,17 +164,26 @@ fn unknown_status(row: &Row, word: &Value) -> Problem {
     row.wrong("status", format!("task {} has the status {word}", row.id), hint)
 }
 
-fn blockers(row: &Row) -> Result<Vec<String>, Problem> {
-    let list = match row.fields.get("blockedBy") {
-        None | Some(Value::Null) => return Ok(vec![]),
-        Some(list) => list,
-    };
-    let ids = list.as_array().map(|ids| ids.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
-    let Some(Some(ids)) = ids else {
-        let message = format!("task {}: `blockedBy` is {list}, not a list of ids", row.id);
-        return Err(row.wrong("blockedBy", message, "write a list such as [\"#1\"]"));
-    };
-    Ok(ids.into_iter().map(str::to_owned).collect())
+/// The ids of the tasks that a row waits for, under either of their keys. The second is taken out of
+/// the row, because the list is shown and kept under the first.
+fn take_blockers(row: &mut Row) -> Result<Vec<String>, Problem> {
+    let mut blockers: Vec<String> = vec![];
+    for key in BLOCKER_KEYS {
+        let Some(list) = row.fields.get(key).filter(|list| !list.is_null()) else { continue };
+        let ids = list.as_array().map(|ids| ids.iter().map(Value::as_str).collect());
+        let Some(Some(ids)) = ids else {
+            let message = format!("task {}: `{key}` is {list}, not a list of ids", row.id);
+            return Err(row.wrong(key, message, "write a list such as [\"#1\"]"));
+        };
+        let ids: Vec<&str> = ids;
+        for id in ids {
+            if !blockers.iter().any(|known| known == id) {
+                blockers.push(id.to_owned());
+            }
+        }
+    }
+    BLOCKER_KEYS.iter().skip(1).for_each(|key| drop(row.fields.shift_remove(*key)));
+    Ok(blockers)
 }
 
 fn check_ids(rows: &[Row]) -> Result<(), Problem> {
@@ -179,11 +198,12 @@ fn check_ids(rows: &[Row]) -> Result<(), Problem> {
         let unknown = row.blocked_by.iter().find(|id| !known.contains_key(id.as_str()));
         if let Some(unknown) = unknown {
             let message = format!("task {} is blocked by {unknown}, which does not exist", row.id);
+            let key = row.blocker_key(unknown);
             let hint = nearest(unknown, known.keys().copied()).map_or_else(
-                || "remove it from `blockedBy`, or add the task".to_owned(),
+                || format!("remove it from `{key}`, or add the task"),
                 |meant| format!("did you mean \"{meant}\"?"),
             );
-            return Err(row.wrong("blockedBy", message, hint));
+            return Err(row.wrong(key, message, hint));
         }
     }
     Ok(())
@@ -216,5 +236,6 @@ fn check_order(rows: &[Row]) -> Result<(), Problem> {
     let mut ids: Vec<&str> = circle.map(|row| row.id.as_str()).collect();
     ids.push(&row.id);
     let message = format!("tasks wait for each other: {}", ids.join(" -> "));
-    Err(row.wrong("blockedBy", message, "remove one of them from `blockedBy`"))
+    let key = ids.get(1).map_or(BLOCKER_KEYS[0], |next| row.blocker_key(next));
+    Err(row.wrong(key, message, format!("remove one of them from `{key}`")))
 }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use atomic_event::{Created, Ending, Event, Moment, Patch, StepError, Verified};
-use atomic_graph::State;
+use atomic_event::{Created, Ending, Event, Moment, Patch, Verified};
 use atomic_graph::task::Task;
+use atomic_graph::{Machine, State};
 use atomic_session::{
     CheckSummary, Product, Session, SessionError, SessionStatus, SessionSummary, TaskCount,
     TaskRow, TaskStatus,
@@ -41,7 +41,18 @@ pub(crate) struct Projection {
 pub(crate) struct Items {
     pub(crate) running: BTreeSet<String>,
     /// Those that could not go on, and why.
-    pub(crate) failed: BTreeMap<String, StepError>,
+    pub(crate) failed: BTreeMap<String, String>,
+}
+
+impl Items {
+    /// The items of a run in which nothing is under way.
+    fn at_rest(machine: &Machine, scopes: &Scopes) -> Self {
+        let items = machine.failed_items().into_iter().map(|(id, error)| (id, error.message));
+        let is_over = |round: &str| !machine.is_under_way(round);
+        let rounds = scopes.loop_tasks.iter().filter(|(round, task)| task.begun && is_over(round));
+        let tasks = rounds.filter_map(|(_, task)| Some((task.id.clone(), task.error.clone()?)));
+        Self { running: BTreeSet::new(), failed: items.chain(tasks).collect() }
+    }
 }
 
 /// An entry of `progress.txt`.
@@ -134,7 +145,8 @@ impl Run {
             .iter()
             .filter(|(round, task)| task.begun && self.machine.is_under_way(round));
         let begun = begun.map(|(_, task)| task.id.clone());
-        Items { running: running.chain(begun).collect(), failed: self.machine.failed_items() }
+        let at_rest = Items::at_rest(&self.machine, &self.book.scopes);
+        Items { running: running.chain(begun).collect(), ..at_rest }
     }
 
     /// Writes into the files of task loops which task is being worked on, and which has failed.
@@ -235,7 +247,7 @@ impl Past {
         for Entry { heading, text } in &self.progress {
             session.append_progress(heading, &format!("\n{heading}\n\n{text}\n"))?;
         }
-        let items = Items { failed: self.machine.failed_items(), ..Items::default() };
+        let items = Items::at_rest(&self.machine, &self.book.scopes);
         let rows = self.machine.newest().get("tasks").map(|list| task_rows(list, &items));
         let rows = rows.unwrap_or_default();
         if !rows.is_empty() {
@@ -333,12 +345,12 @@ pub(crate) fn task_rows(list: &Value, items: &Items) -> Vec<TaskRow> {
             Some(_) => TaskStatus::Failed,
             None => status(task),
         };
-        let failure = failure.map(|error| error.message.clone());
         let content = task.content().unwrap_or_default().to_owned();
         Some(TaskRow {
             active_form: text(row, "activeForm").unwrap_or_else(|| content.clone()),
             content,
             error: failure
+                .cloned()
                 .or_else(|| text(row, "error"))
                 .filter(|_| status != TaskStatus::Completed),
             blocked_by: open.map(str::to_owned).collect(),

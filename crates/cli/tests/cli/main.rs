@@ -68,6 +68,7 @@ mod strange_files;
 mod strange_sessions;
 mod stream;
 mod task_lists;
+mod task_lists_edited;
 mod terminal;
 mod trust;
 mod trust_changes;

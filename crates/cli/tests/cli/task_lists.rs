@@ -277,7 +277,16 @@ fn an_edit_that_cannot_be_used_is_refused_with_its_line_and_changes_nothing() {
     let table = [
         ("not JSON".to_owned(), "1: not a JSON list of tasks"),
         ("[\n{\"id\": \"#1\",,}]".to_owned(), "2: not a JSON list of tasks"),
+        ("{}".to_owned(), "1: not a JSON list of tasks: the file holds something else"),
         ("[]".to_owned(), "1: the task list is empty"),
+        (
+            format!("[\n{}]", set(3, "dependencies", json!(["#7"]))),
+            "5: task #4 is blocked by #7, which does not exist",
+        ),
+        (
+            format!("[\n{}]", set(1, "dependencies", json!("#1"))),
+            "3: task #2: `dependencies` is \"#1\", not a list of ids",
+        ),
         (format!("[\n{}]", set(1, "status", json!("done"))), "3: task #2 has the status \"done\""),
         (
             format!("[\n{}]", set(1, "id", json!("#1"))),
