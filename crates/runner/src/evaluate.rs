@@ -158,7 +158,10 @@ impl Run {
                 Value::Null => Ok(serde_json::Map::new()),
                 other
                 @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
-                    let message = format!("`{call}` returned {other}, not an object of changes");
+                    let message = format!(
+                        "node `{}`: `outputMapper` returned {other}, not an object of changes",
+                        step.node()
+                    );
                     Err(StepError::new(code::FUNCTION, message))
                 }
             });

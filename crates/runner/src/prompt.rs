@@ -13,16 +13,26 @@ pub enum PromptError {
     #[error("Please provide a prompt for the {0} workflow.")]
     Empty(WorkflowName),
     /// It looks like a path, and there is nothing there.
-    #[error("there is no file {path}{}", suggestion(.text, .workflow, .similar.as_deref()))]
+    #[error("there is no file {path}{}", suggestion(.text, .typed, .similar.as_deref()))]
     NoSuchFile {
         /// The path.
         path: PathBuf,
         /// What was typed.
         text: String,
-        /// The workflow.
-        workflow: WorkflowName,
+        /// The workflow, as it was typed.
+        typed: String,
         /// A file with a similar name beside it.
         similar: Option<PathBuf>,
+    },
+    /// It looks like a path, and there is a folder.
+    #[error("{path} is a folder, not a file{}", suggestion(.text, .typed, None))]
+    IsFolder {
+        /// The path.
+        path: PathBuf,
+        /// What was typed.
+        text: String,
+        /// The workflow, as it was typed.
+        typed: String,
     },
     /// The file cannot be read as text.
     #[error("cannot read {path}: {source}")]
@@ -36,20 +46,25 @@ pub enum PromptError {
 
 /// What to do. Quotes do not help: a shell removes them, and `/ralph "spec.md"` is a path, too. A text
 /// of several words is never refused.
-fn suggestion(text: &str, workflow: &WorkflowName, similar: Option<&Path>) -> String {
+fn suggestion(text: &str, typed: &str, similar: Option<&Path>) -> String {
     let meant = similar.map(|path| format!("; did you mean {}?", path.display()));
-    let prompt = format!("Do this: {text}").replace('\'', r"'\''");
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
+    let is_plain = |c: char| c.is_alphanumeric() || "._/:@+-".contains(c);
+    let typed = if typed.chars().all(is_plain) { typed.to_owned() } else { quoted(typed) };
+    let prompt = quoted(&format!("Do this: {text}"));
     format!(
-        "{}\n  hint: for a prompt that only looks like a path, add a word: atomic run {workflow} '{prompt}'",
+        "{}\n  hint: for a prompt that only looks like a path, add a word: atomic run {typed} {prompt}",
         meant.unwrap_or_default()
     )
 }
 
-/// The content of the file that `text` names, else the text itself without outer quotes.
+/// The content of the file that `text` names, else the text itself without outer quotes. `typed` is
+/// the workflow as the user wrote it: a path has to be one in a command that can be pasted, too.
 pub fn read_prompt(
     text: &str,
     folder: &Path,
     workflow: &WorkflowName,
+    typed: &str,
 ) -> Result<String, PromptError> {
     let text = unquoted(text.trim());
     if text.is_empty() {
@@ -67,10 +82,14 @@ pub fn read_prompt(
         return Ok(content);
     }
     let looks_like_a_path = text.contains('/') || text.ends_with(".md") || text.ends_with(".txt");
-    if one_word && looks_like_a_path {
+    let is_address = text.contains("://");
+    if one_word && looks_like_a_path && !is_address {
+        let (text, typed) = (text.to_owned(), typed.to_owned());
+        if path.is_dir() {
+            return Err(PromptError::IsFolder { path, text, typed });
+        }
         let similar = similar_file(&path);
-        let (text, workflow) = (text.to_owned(), workflow.clone());
-        return Err(PromptError::NoSuchFile { path, text, workflow, similar });
+        return Err(PromptError::NoSuchFile { path, text, typed, similar });
     }
     Ok(text.to_owned())
 }
@@ -128,10 +147,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("spec.md"), "Build it\n").unwrap();
         std::fs::write(dir.path().join("empty.md"), " \n").unwrap();
-        let read = |text: &str| match read_prompt(text, dir.path(), &"ralph".into()) {
-            Ok(prompt) => prompt,
-            Err(e) => e.to_string().replace(&dir.path().display().to_string(), "DIR"),
-        };
+        std::fs::create_dir(dir.path().join("src")).unwrap();
+        let read_for =
+            |typed: &str, text: &str| match read_prompt(text, dir.path(), &"ralph".into(), typed) {
+                Ok(prompt) => prompt,
+                Err(e) => e.to_string().replace(&dir.path().display().to_string(), "DIR"),
+            };
+        let read = |text: &str| read_for("ralph", text);
         let table = [
             ("\"Build a game\"", "Build a game"),
             ("'one'", "one"),
@@ -146,6 +168,12 @@ mod tests {
                 "there is no file DIR/a/b\n  hint: for a prompt that only looks like a path, add a \
                  word: atomic run ralph 'Do this: a/b'",
             ),
+            (
+                "src/",
+                "DIR/src/ is a folder, not a file\n  hint: for a prompt that only looks like a path, \
+                 add a word: atomic run ralph 'Do this: src/'",
+            ),
+            ("https://example.org/issues/1", "https://example.org/issues/1"),
             ("Do this: a/b", "Do this: a/b"),
             ("fix a/b please", "fix a/b please"),
             ("  ", "Please provide a prompt for the ralph workflow."),
@@ -153,6 +181,10 @@ mod tests {
         ];
         for (text, expected) in table {
             assert_eq!(read(text), expected, "{text}");
+        }
+        for (typed, shown) in [("./x.json", "./x.json"), ("my flows/x.ts", "'my flows/x.ts'")] {
+            let told = read_for(typed, "and/or");
+            assert!(told.ends_with(&format!(": atomic run {shown} 'Do this: and/or'")), "{told}");
         }
     }
 }

@@ -109,7 +109,7 @@ impl Wish {
             }
         })?;
         roles::agents(&catalog, &workflow.graph, &wanted).map_err(Hindrance::Failed)?;
-        let prompt = read_prompt(text, &self.folder, &workflow.name);
+        let prompt = read_prompt(text, &self.folder, &workflow.name, name);
         let prompt = prompt.map_err(|error| Hindrance::Failed(error.into()))?;
         self.start(workflow, prompt, (wanted, given), catalog.registry).map_err(Hindrance::Failed)
     }

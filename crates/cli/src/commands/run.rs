@@ -56,7 +56,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
             return Err(PromptError::Empty(workflow.name).into());
         }
         Some(prompt) => prompt,
-        None => read_prompt(&args.prompt, &workspace, &workflow.name)?,
+        None => read_prompt(&args.prompt, &workspace, &workflow.name, &args.workflow)?,
     };
     let backend = settings::backend(&given);
     let stage = stage::stage(backend, &wanted, &workspace, catalog.registry)?;

@@ -345,3 +345,21 @@ fn a_prompt_that_looks_like_a_path_can_be_given_as_the_hint_says() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stdout.contains("Done as told."), "{ran:?}");
 }
+
+/// A message names the node and the option, as they stand in the file.
+#[test]
+fn a_function_that_returns_something_else_is_named_as_its_author_wrote_it() {
+    let table = [
+        (
+            "toolNode({ id: 'a', command: 'true', outputMapper: () => 5 })",
+            "node `a`: `outputMapper` returned 5, not an object of changes",
+        ),
+        (
+            "toolNode({ id: 'a', command: 'false', onError: () => null })",
+            "node `a`: `onError` returned null",
+        ),
+    ];
+    for (node, message) in table {
+        fails("", node, &[message]);
+    }
+}

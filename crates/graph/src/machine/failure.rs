@@ -101,6 +101,7 @@ impl Machine {
         let plan = program.plan(plan);
         let retry = &plan.node(node).retry;
         let failures = self.frame(place.0).active[place.1].failures + 1;
+        let returned = value.to_string();
         let value = if value.is_string() { json!({ "action": value }) } else { value };
         match serde_json::from_value(value) {
             // What a ceiling forbids stays forbidden.
@@ -120,8 +121,12 @@ impl Machine {
                 let error = StepError::new(code::NO_SUCH_NODE, message);
                 self.give_up(place, Failed { error, was: failed.was });
             }
-            Err(problem) => {
-                let message = format!("`onError` did not return an action: {problem}");
+            Err(_) => {
+                let node = &plan.node(node).id;
+                let message = format!(
+                    "node `{node}`: `onError` returned {returned}\n  hint: return \"retry\", \"skip\" or \
+                     \"abort\", or an object such as {{ action: \"goto\", nodeId: \"fix\" }}"
+                );
                 let error = StepError::new(code::FUNCTION, message);
                 self.give_up(place, Failed { error, was: failed.was });
             }

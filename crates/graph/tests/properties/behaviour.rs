@@ -131,7 +131,8 @@ fn an_error_is_answered_as_the_node_says() {
     let (mut machine, _) = start(graph(OnError::Call("f".into())), json!({}));
     machine.apply(failed("a#1", 1)).unwrap();
     let nonsense = machine.apply(evaluated("a#1", json!({"action": "dance"}))).unwrap();
-    assert!(show(&nonsense).starts_with("fail: `onError` did not return an action"));
+    let told = "fail: node `a`: `onError` returned {\"action\":\"dance\"}";
+    assert!(show(&nonsense).starts_with(told), "{}", show(&nonsense));
 }
 
 #[test]
