@@ -181,18 +181,23 @@ pub struct Each {
     pub order: ItemOrder,
 }
 
-/// In which order the changes of a fan's items reach the state around it. Graphs of sessions from
-/// before there was a choice do not say.
+/// Which changes of its siblings an item sees, and in which order the changes of all items reach the
+/// state around the fan. Graphs of sessions from before there was a choice do not say.
+///
+/// Changes to the list itself are always seen and kept as the items finish, because items without an
+/// id are called by their place in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemOrder {
-    /// As the items finish.
+    /// As the items finish. An item sees the changes of all that finished before it began.
     #[default]
     Finished,
-    /// As the items stand in the list, whichever finished first and however many ran at once.
-    /// Changes to the list itself stay in the order in which the items finish, because items
-    /// without an id are called by their place in it.
+    /// As the items stand in the list, whichever finished first and however many ran at once. An
+    /// item sees none of the others' changes.
     List,
+    /// As the tasks stand in the list, each after those it waits for. A task sees the changes of
+    /// those it waits for, and its own when it runs again.
+    Blockers,
 }
 
 impl ItemOrder {
@@ -278,12 +283,11 @@ pub enum Ready {
 }
 
 impl Ready {
-    /// The order of the changes of such items. What a task changes rests on what was changed by
-    /// those it was blocked by, wherever they stand in the list.
+    /// The order of the changes of such items.
     pub fn order(self) -> ItemOrder {
         match self {
             Self::Once => ItemOrder::List,
-            Self::Tasks => ItemOrder::Finished,
+            Self::Tasks => ItemOrder::Blockers,
         }
     }
 }

@@ -66,6 +66,46 @@ fn lists_keep_every_value_however_many_work_and_whoever_is_first() {
     }
 }
 
+/// Items and tasks hand the whole state back with a vote in it; `seen` says how many votes of others
+/// each of them saw.
+fn whole_states(workers: u32) -> String {
+    format!(
+        r#"import {{ Reducers, annotation, eachNode, graph, toolNode }} from "@atomic/workflows";
+export const stateAnnotations = {{
+  files: annotation([{{ id: "a" }}, {{ id: "b" }}, {{ id: "c" }}]),
+  tasks: annotation<any[]>([{{ id: "t1" }}, {{ id: "t2", blockedBy: ["t1"] }}, {{ id: "t3" }}], Reducers.mergeById("id")),
+  votes: annotation<string[]>([], Reducers.concat),
+  done: annotation<string[]>([], Reducers.concat),
+  seen: annotation<any>({{}}, Reducers.merge),
+}};
+export default () => graph<any>()
+  .start(eachNode({{ id: "ask", over: "files", workers: {workers}, nodes: [
+    toolNode({{ id: "vote", execute: (s: any) => ({{ ...s, votes: ["yes"], seen: {{ [s.item.id]: s.votes.length }} }}) }}),
+  ] }}))
+  .then(eachNode({{ id: "do", over: "tasks", ready: "tasks", workers: {workers}, nodes: [
+    toolNode({{ id: "work", execute: (s: any) => ({{ ...s, done: [s.item.id], seen: {{ [s.item.id]: s.done.length }},
+      tasks: [{{ id: s.item.id, status: "completed" }}] }}) }}),
+  ] }}))
+  .compile({{ stateAnnotations }});
+"#
+    )
+}
+
+#[test]
+fn an_item_that_hands_the_whole_state_back_votes_however_many_work() {
+    for workers in [1, 3] {
+        let project = Project::new();
+        project.write(".atomic/workflows/whole.ts", &whole_states(workers));
+        let ended = run(&project, "whole", &["--trust", "--stream", "values"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let state = last_state(&ended);
+        let got = ["votes", "done", "seen"].map(|key| state[key].clone());
+        let seen = json!({"a": 0, "b": 0, "c": 0, "t1": 0, "t2": 1, "t3": 0});
+        let expected = [json!(["yes", "yes", "yes"]), json!(["t1", "t2", "t3"]), seen];
+        assert_eq!(got, expected, "{workers} workers");
+    }
+}
+
 /// JSON has no functions: what is skipped changes the state.
 #[test]
 fn lists_of_a_json_workflow_keep_every_value_however_many_work() {

@@ -43,8 +43,7 @@ impl Machine {
                 Ok(None) => break,
                 Err(error) => return self.stop_region(place, Ending::Fail(error)),
             };
-            let Some(region) = self.region_mut(place) else { return };
-            let mut state = State::over(&region.state);
+            let Some(mut state) = self.seen_by(place, each, &item) else { return };
             state.keys.insert(each.item.clone(), Arc::new(item));
             self.open_child(place, name, Some(state));
         }
@@ -55,6 +54,48 @@ impl Machine {
         if self.region_mut(place).is_some_and(|region| region.absorbing.is_empty()) {
             self.end_if_idle(place);
         }
+    }
+
+    /// What an item sees: the state around the fan, the list as it is now, and the changes of the
+    /// tasks it waited for and of its own earlier runs. Changes of other items would make the result depend on how many work at
+    /// once: a vote that equals a sibling's is taken for one that was only handed back.
+    fn seen_by(&self, place: Place, each: &Each, item: &Value) -> Option<State> {
+        let frame = self.frame(place.0);
+        let region = frame.active[place.1].state.region()?;
+        if each.order == ItemOrder::Finished {
+            return Some(State::over(&region.state));
+        }
+        let mut state = State::over(&frame.state);
+        let list = region.state.get(each.over.as_str());
+        state.keys.extend(list.map(|list| (each.over.clone(), Arc::clone(list))));
+        let rows = list.and_then(|list| list.as_array()).map_or(&[][..], Vec::as_slice);
+        let task = Task(item);
+        let rests = |id: &&str| task.blockers().next().is_some() || region.items.contains_key(*id);
+        let Some(name) = task.id().filter(rests).filter(|_| each.order == ItemOrder::Blockers)
+        else {
+            return Some(state);
+        };
+        let reducers = &self.program.plan(frame.plan).reducers;
+        for earlier in blockers_first(rows, Some(name)) {
+            let changes = region.items.get(earlier);
+            for (key, changes) in changes.into_iter().flat_map(|changes| &changes.0) {
+                let reducer = reducers.get(key);
+                // The function has combined these changes in the state of the region already.
+                let combined = match reducer {
+                    Some(Reducer::Call(_)) => region.state.get(key.as_str()),
+                    _ => None,
+                };
+                if let Some(combined) = combined {
+                    state.keys.insert(key.clone(), Arc::clone(combined));
+                    continue;
+                }
+                for change in changes {
+                    // A change that does not fit has failed the fan before this task could begin.
+                    let _ = state.change(key, reducer, change);
+                }
+            }
+        }
+        Some(state)
     }
 
     /// The first item that may start now, if there is a worker for it.
@@ -161,6 +202,45 @@ pub(super) fn in_order<T>(mut left: BTreeMap<String, T>, list: &[Value]) -> Vec<
     ordered
 }
 
+/// The ids of the tasks of a list, each after those it waits for and otherwise in the order of the
+/// list: of all tasks, or of one and those it waits for.
+fn blockers_first<'l>(list: &'l [Value], only: Option<&str>) -> Vec<&'l str> {
+    let rows = || list.iter().map(Task).filter_map(|task| Some((task.id()?, task)));
+    let by_id: BTreeMap<&str, Task<'_>> = rows().collect();
+    let mut met = BTreeSet::new();
+    let mut ordered = vec![];
+    for (id, _) in rows().filter(|(id, _)| only.is_none_or(|only| only == *id)) {
+        // Whether those it waits for are in place already. A stack of our own: a chain may be long.
+        let mut waiting = vec![(id, false)];
+        while let Some((id, is_last)) = waiting.pop() {
+            if is_last {
+                ordered.push(id);
+            } else if met.insert(id) {
+                waiting.push((id, true));
+                let blockers = by_id[id].blockers().filter_map(|id| by_id.get_key_value(id));
+                let first = waiting.len();
+                waiting.extend(blockers.map(|(id, _)| (*id, false)));
+                waiting[first..].reverse();
+            }
+        }
+    }
+    ordered
+}
+
+/// The changes of the items in the order in which they reach the state around the fan.
+pub(super) fn changes_in_order(
+    each: &Each,
+    mut items: BTreeMap<String, Changes>,
+    list: &[Value],
+) -> Vec<Changes> {
+    let mut ordered = vec![];
+    if each.order == ItemOrder::Blockers {
+        ordered.extend(blockers_first(list, None).into_iter().filter_map(|id| items.remove(id)));
+    }
+    ordered.extend(in_order(items, list).into_iter().map(|(_, changes)| changes));
+    ordered
+}
+
 /// Where a change of an item waits for the end of its region: with all others, in the order in
 /// which they come, or with those of the same item.
 pub(super) fn kept<'r>(
@@ -170,7 +250,7 @@ pub(super) fn kept<'r>(
     (all, items): (&'r mut Changes, &'r mut BTreeMap<String, Changes>),
 ) -> &'r mut Changes {
     if let Kind::Each(each) = kind
-        && each.order == ItemOrder::List
+        && each.order != ItemOrder::Finished
         && each.over != *key
     {
         return items.entry(item.to_owned()).or_default();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::fan::in_order;
+use super::fan::{changes_in_order, in_order};
 use super::merge::replaced_twice;
 use super::region::{Ending, Wait};
 use super::{Machine, Place};
@@ -90,7 +90,8 @@ impl Machine {
                 let list = region.state.get(each.over.as_str()).and_then(|list| list.as_array());
                 let list = list.map_or(&[][..], Vec::as_slice);
                 let reducers = &program.plan(plan).reducers;
-                for (_, changes) in in_order(std::mem::take(&mut region.items), list) {
+                let items = std::mem::take(&mut region.items);
+                for changes in changes_in_order(each, items, list) {
                     region.changes.add(changes, reducers);
                 }
                 let outputs = in_order(std::mem::take(&mut region.outputs), list);

@@ -1,6 +1,8 @@
 //! What a run comes to does not depend on how many work at once, nor on who finishes first.
 
-use atomic_graph::{Count, Graph, Input, ItemOrder, Kind, Machine, Ready, Reducer, StepId};
+use atomic_graph::{
+    Count, Graph, Input, ItemOrder, Kind, Machine, Patch, Ready, Reducer, StepId, StepResult,
+};
 use serde_json::{Value, json};
 
 use crate::coverage::Coverage;
@@ -65,8 +67,19 @@ fn vote(item: &str) -> Value {
     }
 }
 
+/// What an item hands back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Returned {
+    /// Its changes.
+    Changes,
+    /// `{...state, last}`.
+    Whole,
+    /// `{...state, votes, …, last}`.
+    WholeAndVotes,
+}
+
 /// Runs a fan over four items, each of which ends when `dice` say.
-fn voted(workers: u64, at_once: Option<u32>, whole: bool, dice: &mut Dice) -> Value {
+fn voted(workers: u64, at_once: Option<u32>, returns: Returned, dice: &mut Dice) -> Value {
     let mut graph = only(fan("ask", workers, only(work("vote"))))
         .reducer("votes", Reducer::Concat)
         .reducer("called", Reducer::Call("join".into()))
@@ -81,27 +94,39 @@ fn voted(workers: u64, at_once: Option<u32>, whole: bool, dice: &mut Dice) -> Va
         let running = machine.running();
         let (step, _) = dice.pick(&running);
         let item = step.item().unwrap();
-        let mut result = atomic_graph::StepResult::output(item.as_str())
+        let mut result = StepResult::output(item.as_str())
             .set("votes", vote(&item))
             .set("called", vote(&item))
             .set("count", 1)
             .set("seen", json!({"last": item}))
             .set("last", item.as_str());
-        if whole {
-            // `{...state, last}`: all of it but one key is handed back.
-            let seen = machine.view(&step).unwrap().to_value();
-            let Value::Object(mut seen) = seen else { panic!("{seen}") };
-            seen.remove("outputs");
-            seen.insert("last".to_owned(), json!(item));
-            result.patch = seen.into_iter().map(|(key, value)| (key.into(), value)).collect();
+        if returns == Returned::Whole {
+            result.patch = [("last".into(), json!(item))].into();
         }
-        let mut effects = machine.apply(returned(step.as_str(), 1, result)).unwrap();
-        while let Some(effect) = effects.pop() {
-            let atomic_graph::Effect::Evaluate { step, args, .. } = effect else { continue };
-            effects.extend(machine.apply(joined(step, &args[0], &args[1])).unwrap());
+        if returns != Returned::Changes {
+            hand_back(&machine, &step, &mut result.patch);
         }
+        finish(&mut machine, &step, result);
     }
     checked(&machine)
+}
+
+/// Adds everything else that a step has seen to what it returns.
+fn hand_back(machine: &Machine, step: &StepId, patch: &mut Patch) {
+    let seen = machine.view(step).unwrap().to_value();
+    let Value::Object(mut seen) = seen else { panic!("{seen}") };
+    seen.remove("outputs");
+    for (key, value) in seen {
+        patch.entry(key.into()).or_insert(value);
+    }
+}
+
+fn finish(machine: &mut Machine, step: &StepId, result: StepResult) {
+    let mut effects = machine.apply(returned(step.as_str(), 1, result)).unwrap();
+    while let Some(effect) = effects.pop() {
+        let atomic_graph::Effect::Evaluate { step, args, .. } = effect else { continue };
+        effects.extend(machine.apply(joined(step, &args[0], &args[1])).unwrap());
+    }
 }
 
 fn joined(step: StepId, old: &Value, more: &Value) -> Input {
@@ -118,18 +143,85 @@ fn checked(machine: &Machine) -> Value {
 #[test]
 fn no_vote_is_lost_and_no_order_is_another_one() {
     let votes = json!(["yes", "yes", "yes", "no", "yes"]);
-    let cases =
-        [(false, votes, json!(4), json!({"last": "d"})), (true, json!([]), json!(0), json!({}))];
-    for (whole, votes, count, seen) in cases {
+    let all = (votes, json!(4), json!({"last": "d"}));
+    let cases = [
+        (Returned::Changes, all.clone()),
+        (Returned::Whole, (json!([]), json!(0), json!({}))),
+        (Returned::WholeAndVotes, all),
+    ];
+    for (returns, (votes, count, seen)) in cases {
         let mut dice = Dice::new(7);
         for (workers, at_once) in [(1, None), (2, None), (3, Some(2)), (4, Some(3)), (4, None)] {
             for _ in 0..40 {
-                let state = voted(workers, at_once, whole, &mut dice);
+                let state = voted(workers, at_once, returns, &mut dice);
                 let got = (&state["votes"], &state["called"], &state["count"], &state["seen"]);
-                assert_eq!(got, (&votes, &votes, &count, &seen), "{workers} {at_once:?}");
+                assert_eq!(
+                    got,
+                    (&votes, &votes, &count, &seen),
+                    "{returns:?} {workers} {at_once:?}"
+                );
                 assert_eq!(state["last"], "d");
             }
         }
+    }
+}
+
+/// Tasks that wait for each other see the changes of those they waited for, and no others.
+#[test]
+fn a_task_sees_what_it_waited_for_however_many_work() {
+    let mut dice = Dice::new(7);
+    for workers in [1, 2, 3, 4] {
+        for _ in 0..40 {
+            let mut node = fan("do", workers, only(work("vote")));
+            let Kind::Each(each) = &mut node.kind else { panic!("a fan") };
+            (each.ready, each.order) = (Ready::Tasks, Ready::Tasks.order());
+            let graph = only(node)
+                .reducer("list", Reducer::MergeById)
+                .reducer("votes", Reducer::Concat)
+                .reducer("called", Reducer::Call("join".into()))
+                .reducer("seen", Reducer::Merge);
+            let list = json!([{"id": "d", "blockedBy": ["b", "c"]}, {"id": "c"},
+                {"id": "b", "blockedBy": ["a"]}, {"id": "a"}, {"id": "e"}]);
+            let state = json!({"list": list, "votes": [], "called": [], "seen": {}});
+            let (mut machine, _) = start(graph, state);
+            while machine.outcome().is_none() {
+                let running = machine.running();
+                let (step, _) = dice.pick(&running);
+                let item = step.item().unwrap();
+                let view = machine.view(&step).unwrap();
+                let mut result = StepResult::output(item.as_str())
+                    .set("votes", json!(["yes"]))
+                    .set("called", json!([item]))
+                    .set("seen", json!({item.as_str(): view.get("votes").unwrap().as_ref()}))
+                    .set("list", json!([{"id": item, "status": "completed"}]));
+                if item == "a" || item == "c" || item == "e" {
+                    hand_back(&machine, &step, &mut result.patch);
+                }
+                assert!(item != "d" || view.get("called").unwrap().as_array().unwrap().len() > 2);
+                finish(&mut machine, &step, result);
+            }
+            let state = checked(&machine);
+            let seen = json!({"a": [], "b": ["yes"], "c": [], "d": ["yes", "yes", "yes"], "e": []});
+            assert_eq!(state["seen"], seen, "{workers}");
+            assert_eq!(state["votes"], json!(["yes", "yes", "yes", "yes", "yes"]), "{workers}");
+            assert_eq!(state["called"], json!(["a", "b", "c", "d", "e"]), "{workers}");
+        }
+    }
+}
+
+#[test]
+fn a_task_that_runs_again_sees_its_own_changes() {
+    let mut node = fan("do", 2, only(work("w")));
+    let Kind::Each(each) = &mut node.kind else { panic!("a fan") };
+    (each.ready, each.order) = (Ready::Tasks, Ready::Tasks.order());
+    let graph = only(node).reducer("list", Reducer::MergeById);
+    let (mut machine, _) = start(graph, json!({"list": [{"id": "a"}, {"id": "b"}], "note": ""}));
+    let ended = |status: &str| json!([{"id": "a", "status": status, "round": status}]);
+    let first = StepResult::default().set("note", "mine").set("list", ended("blocked"));
+    machine.apply(returned("do#1[a]/w#1", 1, first)).unwrap();
+    let notes = [("do#1[a]/w#2", "mine"), ("do#1[b]/w#1", "")];
+    for (step, note) in notes {
+        assert_eq!(**machine.view(&StepId::new(step)).unwrap().get("note").unwrap(), json!(note));
     }
 }
 
