@@ -13,7 +13,7 @@ pub enum Reducer {
     /// The change is the new value.
     #[default]
     Replace,
-    /// Lists are joined; a change that is no list is appended.
+    /// Lists are joined; any other value is appended, and null adds nothing.
     Concat,
     /// Objects are merged, key by key, one level deep.
     Merge,
@@ -46,6 +46,7 @@ impl Reducer {
     pub(crate) fn reduce(&self, value: &mut Value, change: &Value) -> Result<(), String> {
         if value.is_null() {
             *value = match self {
+                Self::Concat if change.is_null() => Value::Array(vec![]),
                 Self::Concat if !change.is_array() => Value::Array(vec![change.clone()]),
                 Self::MergeById => merge_by(vec![], change, "id")?,
                 Self::MergeBy(field) => merge_by(vec![], change, field)?,
@@ -155,7 +156,8 @@ fn concat(list: &mut Value, change: &Value) -> Result<(), String> {
     let Value::Array(list) = list else { return Err(misfit("concat", list, change)) };
     match change {
         Value::Array(more) => list.extend(more.iter().cloned()),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+        Value::Null => {}
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
             list.push(change.clone());
         }
     }
@@ -273,6 +275,9 @@ mod tests {
             (Reducer::Replace, json!(1), json!(2), Ok(json!(2))),
             (Reducer::Concat, json!([1]), json!([2, 3]), Ok(json!([1, 2, 3]))),
             (Reducer::Concat, Value::Null, json!(2), Ok(json!([2]))),
+            (Reducer::Concat, json!([1]), Value::Null, Ok(json!([1]))),
+            (Reducer::Concat, Value::Null, Value::Null, Ok(json!([]))),
+            (Reducer::Concat, json!([1]), json!([null]), Ok(json!([1, null]))),
             (
                 Reducer::Concat,
                 json!(1),

@@ -315,6 +315,41 @@ fn a_subgraph_sees_and_gives_back_what_its_mappers_say() {
     );
 }
 
+/// `{...state, c}` of a function changes `c` alone, wherever a function makes changes.
+#[test]
+fn a_function_that_hands_the_whole_state_back_changes_only_what_is_new() {
+    let begins = json!({"votes": ["yes"], "count": 1.0});
+    let whole = json!({"votes": ["yes"], "count": 1, "c": 1});
+    let remedy = json!({"action": "skip", "stateUpdate": whole});
+    let kind =
+        Kind::Subgraph { graph: single(), isolated: true, input: None, output: Some("out".into()) };
+    let mut merging = parallel("at", Strategy::All, &["a"]);
+    parallel_mut(&mut merging).merge = Some("out".into());
+    let failing = work("at").on_error(OnError::Call("out".into()));
+    let failed = || Input::Failed {
+        step: StepId::new("at#1"),
+        attempt: 1,
+        error: StepError::new("red", "it failed"),
+    };
+    let table = [
+        (Node::new("at", kind), done("at#1/work#1"), whole.clone()),
+        (merging, done("at#1[a]/work#1"), whole),
+        (failing, failed(), remedy),
+    ];
+    for (node, ends, value) in table {
+        let graph = Graph::starting_at("at")
+            .node(node)
+            .reducer("votes", Reducer::Concat)
+            .reducer("count", Reducer::Sum);
+        let (mut machine, _) = start(graph, begins.clone());
+        machine.apply(ends).unwrap();
+        machine.apply(evaluated("at#1", value)).unwrap();
+        let end = state(&machine);
+        let got = ["votes", "count", "c"].map(|key| end[key].clone());
+        assert_eq!(got, [json!(["yes"]), json!(1.0), json!(1)]);
+    }
+}
+
 #[test]
 fn a_decision_takes_the_first_condition_that_holds_and_fails_without_one() {
     let graph = |retry| {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use crate::reduce::Reducer;
 use crate::{Key, NodeId, Patch};
@@ -54,7 +54,11 @@ impl State {
 
     /// Whether the value of `key` is this one; numbers are compared by their value.
     pub fn equals(&self, key: &str, value: &Value) -> bool {
-        self.get(key).is_some_and(|there| same(there, value))
+        // As they are written first: large whole numbers are not exact with a point.
+        let same_number = |x: &Number, y: &Number| {
+            x == y || (x.is_f64() != y.is_f64() && x.as_f64() == y.as_f64())
+        };
+        self.get(key).is_some_and(|there| same(there, value, same_number))
     }
 
     /// What `node` returned last.
@@ -164,8 +168,15 @@ impl State {
     /// anything back.
     pub fn trim(&self, patch: &mut Patch) {
         if patch.len() > 1 && self.is_covered(|key| patch.contains_key(key)) {
-            patch.retain(|key, value| self.get(key.as_str()).map(AsRef::as_ref) != Some(&*value));
+            patch.retain(|key, value| !self.is_handed_back(key.as_str(), value));
         }
+    }
+
+    /// Whether a function that was given `key` would return this value if it did nothing to it.
+    /// Numbers are compared as JavaScript reads them: 1.0 comes back as 1, and 2^53 + 1 as 2^53.
+    pub fn is_handed_back(&self, key: &str, value: &Value) -> bool {
+        let same_number = |x: &Number, y: &Number| x == y || x.as_f64() == y.as_f64();
+        self.get(key).is_some_and(|there| same(there, value, same_number))
     }
 
     /// Whether all of its keys are among others.
@@ -178,18 +189,17 @@ impl State {
     }
 }
 
-/// Whether two values are the same, where 1 and 1.0 are one number.
-fn same(a: &Value, b: &Value) -> bool {
+/// Whether two values are the same but for how numbers are written.
+fn same(a: &Value, b: &Value, same_number: fn(&Number, &Number) -> bool) -> bool {
     match (a, b) {
-        (Value::Number(x), Value::Number(y)) => {
-            // As they are written first: large whole numbers are not exact with a point.
-            x == y || (x.is_f64() != y.is_f64() && x.as_f64() == y.as_f64())
-        }
+        (Value::Number(x), Value::Number(y)) => same_number(x, y),
         (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b, same_number))
         }
         (Value::Object(a), Value::Object(b)) => {
-            let has = |(key, value): (&String, &Value)| b.get(key).is_some_and(|b| same(value, b));
+            let has = |(key, value): (&String, &Value)| {
+                b.get(key).is_some_and(|b| same(value, b, same_number))
+            };
             a.len() == b.len() && a.iter().all(has)
         }
         (a, b) => a == b,
@@ -299,6 +309,8 @@ mod tests {
             // The whole state with something new in it.
             (json!({"list": [1], "n": 1, "x": 2}), json!({"x": 2})),
             (json!({"list": [1], "n": 2, "new": null}), json!({"n": 2, "new": null})),
+            // A number is written in another way by the language of the function.
+            (json!({"list": [1.0], "n": 1.0, "x": 2}), json!({"x": 2})),
             // What is the same by chance.
             (json!({"list": [1]}), json!({"list": [1]})),
             (json!({"list": [1], "x": 2}), json!({"list": [1], "x": 2})),

@@ -106,6 +106,37 @@ fn an_item_that_hands_the_whole_state_back_votes_however_many_work() {
     }
 }
 
+/// Every function that makes changes may return the whole state with something new in it.
+#[test]
+fn a_state_that_is_handed_back_is_not_changed_by_any_function() {
+    let flow = r#"import { Reducers, annotation, graph, parallelNode, subgraphNode, toolNode } from "@atomic/workflows";
+export const stateAnnotations = {
+  list: annotation<any>(["x"], Reducers.concat), count: annotation(1, Reducers.sum),
+  total: annotation(0.5, Reducers.sum), mode: annotation("fast"),
+};
+const inner = graph<any>()
+  .start(toolNode({ id: "in", execute: (s: any) => ({ got: [s.mode, s.extra, s.list.length, s.outputs] }) }))
+  .compile();
+export default () => graph<any>()
+  .start(toolNode({ id: "fail", execute: () => { throw new Error("red"); },
+    onError: (_: any, { state }: any) => ({ action: "skip", stateUpdate: { ...state, a: 1 } }) }))
+  .then(parallelNode({ id: "par", branches: [toolNode({ id: "half", execute: () => ({ total: 0.5 }) })],
+    merge: (_: any, { outputs, ...s }: any) => ({ ...s, b: 1 }) }))
+  .then(subgraphNode<any>({ id: "sub", subgraph: inner, inputMapper: (s: any) => ({ ...s, extra: 1 }),
+    outputMapper: (r: any, { outputs, ...s }: any) => ({ ...s, got: r.got }) }))
+  .then(toolNode({ id: "clear", execute: () => ({ list: undefined }) }))
+  .compile({ stateAnnotations });
+"#;
+    let project = Project::new();
+    project.write(".atomic/workflows/back.ts", flow);
+    let ended = run(&project, "back", &["--trust", "--stream", "values"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let state = last_state(&ended);
+    let keys = ["list", "count", "total", "a", "b", "got"].map(|key| state[key].clone());
+    let got = json!(["fast", 1, 1, {}]);
+    assert_eq!(keys, [json!(["x"]), json!(1), json!(1.0), json!(1), json!(1), got]);
+}
+
 /// JSON has no functions: what is skipped changes the state.
 #[test]
 fn lists_of_a_json_workflow_keep_every_value_however_many_work() {

@@ -112,7 +112,10 @@ impl Machine {
                 self.once_more(place, failed, delay_ms.unwrap_or(backoff(retry, failures)));
             }
             Ok(Remedy::Retry { .. } | Remedy::Abort) => self.abort(place, failed),
-            Ok(Remedy::Skip { state_update }) => self.go_on(place, &failed, state_update, None),
+            Ok(Remedy::Skip { mut state_update }) => {
+                self.frame(place.0).state.trim(&mut state_update);
+                self.go_on(place, &failed, state_update, None);
+            }
             Ok(Remedy::Goto { node: target }) => {
                 if plan.node(node).targets.contains(&target) {
                     return self.go_on(place, &failed, Patch::new(), Some(target));

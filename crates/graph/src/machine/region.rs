@@ -376,6 +376,8 @@ impl Machine {
         }
         let (program, plan, _) = self.node_at(place);
         if let Some(region) = self.region_mut(place) {
+            let mut patch = patch;
+            region.state.trim(&mut patch);
             region.changes.add(patch.into(), &program.plan(plan).reducers);
         }
         self.finish_region(place, value);

@@ -49,7 +49,7 @@ fn function(worker: &Worker, id: u32, role: Role) -> Function {
         | Role::OnError
         | Role::Select => Function::value(move |call, values| {
             let args = values.iter().cloned().map(Arg::Value).chain([state(call.state)]);
-            let returned = worker.call(id, args.collect()).map_err(failure_at(call.step))?;
+            let mut returned = worker.call(id, args.collect()).map_err(failure_at(call.step))?;
             // The output that a mapper was given, or the state of an inner graph.
             let is_given = |node: &str, value: &Value| {
                 let is_own = node == call.step.node() && role == Role::Map;
@@ -58,11 +58,37 @@ fn function(worker: &Worker, id: u32, role: Role) -> Function {
                     outputs == Some(value) || is_own && given.as_ref() == value
                 })
             };
-            for update in [Some(&returned), returned.get("stateUpdate")].into_iter().flatten() {
+            for update in updates(role, &mut returned) {
                 refuse_outputs(update, call.state, is_given).map_err(problem_at(call.step))?;
+                if role == Role::Input {
+                    // The whole of what an inner graph begins with.
+                    update.as_object_mut().and_then(|fields| fields.remove("outputs"));
+                } else {
+                    *update = own_changes(update.take(), call.state);
+                }
             }
-            Ok(own_changes(returned, call.state))
+            Ok(returned)
         }),
+    }
+}
+
+/// The parts of a returned value that are keys of a state.
+fn updates(role: Role, returned: &mut Value) -> Vec<&mut Value> {
+    /// What an `onError` may call its changes.
+    const UPDATES: [&str; 3] = ["stateUpdate", "fallbackState", "fallbackUpdate"];
+    match role {
+        Role::Map | Role::Input | Role::Output | Role::Merge => vec![returned],
+        Role::OnError => {
+            let fields = returned.as_object_mut().into_iter().flatten();
+            fields.filter(|(key, _)| UPDATES.contains(&key.as_str())).map(|(_, v)| v).collect()
+        }
+        Role::RetryOn
+        | Role::Select
+        | Role::Reducer
+        | Role::Execute
+        | Role::Custom
+        | Role::Text
+        | Role::Condition => vec![],
     }
 }
 
@@ -160,9 +186,7 @@ fn own_changes(returned: Value, state: &State) -> Value {
     let Value::Object(mut fields) = returned else { return returned };
     let had_outputs = fields.remove("outputs").is_some();
     if had_outputs && state.is_covered(|key| fields.contains_key(key)) {
-        let is_handed_back =
-            |key: &str, value: &Value| state.get(key).is_some_and(|there| there.as_ref() == value);
-        fields.retain(|key, value| !is_handed_back(key, value));
+        fields.retain(|key, value| !state.is_handed_back(key, value));
     }
     Value::Object(fields)
 }
