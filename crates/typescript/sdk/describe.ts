@@ -116,11 +116,7 @@ function refuseUndefined(given: Thing, key: string, whose: string) {
 /** A function whose value counts as in JavaScript, where NaN is false and Infinity is true. */
 function truth(given: unknown): unknown {
   if (typeof given !== "function") return given;
-  const author = given as Fn;
-  return around((author as any).__of ?? author, (...args: unknown[]) => {
-    const said = author(...args);
-    return isPromise(said) ? said : Boolean(said);
-  });
+  return judged(given as Fn, Boolean);
 }
 
 /** An edge or a route: it is taken when its condition holds. */
@@ -183,7 +179,7 @@ function annotations(given: Thing): Thing {
     const value = getDefaultValue(one);
     if (value === undefined) delete doc.default;
     else doc.default = value;
-    if (typeof doc.reducer === "function") doc.reducer = (doc.reducer as any)[NATIVE] ?? doc.reducer;
+    if (typeof doc.reducer === "function") doc.reducer = (doc.reducer as any)[NATIVE] ?? returning(doc.reducer, `the reducer of "${key}"`, "the new value");
     return [key, doc];
   };
   return Object.fromEntries(Object.entries(given).map(entry as any));
@@ -232,9 +228,7 @@ function common(doc: Thing) {
     const { onError, id } = doc;
     doc.onError = around(onError, (error: unknown, state: Thing) => onError(failure(error), { nodeId: id, state }));
   }
-  for (const key of ["prompt", "task"]) {
-    if (typeof doc[key] === "function") doc[key] = prompt(doc, doc[key]);
-  }
+  for (const key of ["prompt", "task", "question"]) texts(doc, key);
   for (const key of ["inputSchema", "outputSchema", "schema"]) {
     if (isObject(doc[key]) && (typeof doc[key].parse === "function" || typeof doc[key].safeParse === "function")) {
       throw misuse(`"${key}" of the node "${doc.id}" must be a JSON Schema such as { type: "object" }; other kinds of schemas are not known`);
@@ -242,11 +236,14 @@ function common(doc: Thing) {
   }
 }
 
-/** What a function gives for a prompt: a text with something in it. */
-function prompt(doc: Thing, author: Fn): Fn {
+/** Refuses what a function gives for a text when that is no text, or one with nothing in it. */
+function texts(doc: Thing, key: string, mayBeEmpty = false) {
+  const author = doc[key];
+  if (typeof author !== "function") return;
+  const name = key === "task" ? "prompt" : key === "args" ? "argument" : key;
   const judge = (given: unknown) => {
-    const wrong = (what: string) => misuse(`the prompt of node "${doc.id}" ${what}`);
-    if (given === undefined || given === null || (typeof given === "string" && given.trim() === "")) {
+    const wrong = (what: string) => misuse(`the ${name} of node "${doc.id}" ${what}`);
+    if (given === undefined || given === null || (!mayBeEmpty && typeof given === "string" && given.trim() === "")) {
       throw wrong(`is empty: its function returned ${given === undefined ? "nothing" : JSON.stringify(given)}`);
     }
     if (typeof given === "object" || typeof given === "function") {
@@ -254,10 +251,22 @@ function prompt(doc: Thing, author: Fn): Fn {
     }
     return given;
   };
-  // One that is a promise cannot be waited for, which is said elsewhere.
-  return around(author, (...args) => {
+  doc[key] = judged(author, judge);
+}
+
+/** A function whose value is looked at. A promise cannot be waited for, which is said elsewhere. */
+function judged(author: Fn, judge: (given: any) => unknown): Fn {
+  return around((author as any).__of ?? author, (...args: unknown[]) => {
     const given = author(...args);
     return isPromise(given) ? given : judge(given);
+  });
+}
+
+/** A function whose value is used whatever it is, so that a forgotten `return` would become null. */
+function returning(author: Fn, whose: string, what: string): Fn {
+  return judged(author, (given) => {
+    if (given === undefined) throw misuse(`${whose} returned nothing; return ${what}`);
+    return given;
   });
 }
 
@@ -314,8 +323,11 @@ function body(doc: Thing) {
 
 const KINDS: Record<string, (doc: Thing) => void> = {
   tool(doc) {
+    for (const key of ["command", "shell"]) texts(doc, key);
     if (typeof doc.execute === "function") doc.execute = tool(doc.id, doc.execute);
   },
+  skill: (doc) => texts(doc, "args", true),
+  command: (doc) => texts(doc, "args", true),
   custom(doc) {
     if (typeof doc.execute === "function") doc.execute = custom(doc.id, doc.execute);
   },
@@ -357,6 +369,9 @@ const KINDS: Record<string, (doc: Thing) => void> = {
     body(doc);
   },
   subgraph(doc) {
+    if (typeof doc.inputMapper === "function") {
+      doc.inputMapper = returning(doc.inputMapper, `the inputMapper of node "${doc.id}"`, "the state that the graph begins with");
+    }
     for (const key of ["subgraph", "graph", "workflow"]) {
       const given = doc[key];
       if (isObject(given) && REFERENCE in given) doc[key] = given.workflow;
@@ -370,6 +385,7 @@ const KINDS: Record<string, (doc: Thing) => void> = {
     }
   },
   taskloop(doc) {
+    texts(doc, "tasksPath");
     if (doc.taskNodes !== undefined) {
       const before = doc.preIterationNode === undefined ? [] : [doc.preIterationNode];
       const all = several([...before, ...(Array.isArray(doc.taskNodes) ? doc.taskNodes : [doc.taskNodes])]);

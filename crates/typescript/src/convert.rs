@@ -308,10 +308,16 @@ fn refuse(what: impl Into<String>) -> Converted {
 }
 
 fn read_number(number: f64) -> Converted {
-    // Up to here every whole number has a value of its own.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    if number.fract() == 0.0 && number.abs() < EXACT {
+    // -2^63, 2^63 and 2^64: a whole number between them is one in JSON, and so in a text that is
+    // filled with it.
+    const LEAST: f64 = i64::MIN as f64;
+    const SIGNED: f64 = -LEAST;
+    const UNSIGNED: f64 = 2.0 * SIGNED;
+    if number.fract() == 0.0 && (LEAST..SIGNED).contains(&number) {
         return Ok(Some((number as i64).into()));
+    }
+    if number.fract() == 0.0 && (SIGNED..UNSIGNED).contains(&number) {
+        return Ok(Some((number as u64).into()));
     }
     match Number::from_f64(number) {
         Some(number) => Ok(Some(Json::Number(number))),

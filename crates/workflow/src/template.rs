@@ -113,6 +113,8 @@ pub(crate) fn missing(written: Written<'_>, state: &State, braces: Braces) -> Te
     } else if key == "outputs" {
         let why = "name a node: {outputs.<node>}".to_owned();
         return TemplateError { key: key.to_owned(), why };
+    } else if find(key, state).is_some() {
+        "its value is null".to_owned()
     } else if first == "outputs" {
         let node = parts.next().unwrap_or_default();
         let known = outputs.keys().map(|id| id.as_str());
@@ -151,17 +153,22 @@ pub(crate) fn templates_in(template: &str) -> impl Iterator<Item = Written<'_>> 
     })
 }
 
+/// The text that a key is filled with. A key that was cleared is null, and has no value.
 pub(crate) fn lookup(path: &str, state: &State) -> Option<String> {
+    match find(path, state)? {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        value @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            Some(value.to_string())
+        }
+    }
+}
+
+fn find<'s>(path: &str, state: &'s State) -> Option<&'s Value> {
     let mut parts = path.split('.');
     let first = parts.next()?;
     let root = if first == "outputs" { state.output(parts.next()?)? } else { state.get(first)? };
-    let value = parts.try_fold(root.as_ref(), |value, part| value.get(part))?;
-    Some(match value {
-        Value::String(text) => text.clone(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            value.to_string()
-        }
-    })
+    parts.try_fold(root.as_ref(), |value, part| value.get(part))
 }
 
 #[cfg(test)]
@@ -172,7 +179,8 @@ mod tests {
     use super::render;
 
     fn state() -> State {
-        let values = json!({"prompt": "Build {x}", "item": {"id": "#1", "n": 2}});
+        let item = json!({"id": "#1", "n": 2, "large": 9_007_199_254_740_992_u64, "gone": null});
+        let values = json!({"prompt": "Build {x}", "item": item, "gone": null});
         State::new(serde_json::from_value(values).unwrap())
             .with_outputs([("plan".into(), json!({"steps": 3}))].into())
     }
@@ -192,6 +200,7 @@ mod tests {
             ),
             (r"\{prompt} and \{missing}, \n \{ x }", r"{prompt} and {missing}, \n \{ x }"),
             ("[{missing?}][{prompt?}][{item.none?}]", "[][Build {x}][]"),
+            ("[{gone?}][{item.gone?}] ${gone} {item.large}", "[][] ${gone} 9007199254740992"),
         ];
         for (text, expected) in table {
             assert_eq!(render(text, &state()).unwrap(), expected, "{text}");
@@ -208,6 +217,8 @@ mod tests {
             "{outputs.plan.none}",
             "{file:prompt}",
             "{nothing}",
+            "{gone}",
+            "{item.gone}",
         ]
         .map(|text| render(text, &state()).unwrap_err().to_string())
         .to_vec();

@@ -31,7 +31,8 @@ fn refused_by_check(workflow: &Value, says: &[&str]) {
 /// A TypeScript workflow in `flow.ts` whose nodes are these.
 fn typescript(project: &Project, before: &str, nodes: &str) {
     let text = format!(
-        "import {{ agentNode, annotation, askUserNode, createNode, graph, Reducers, sequential, toolNode }} \
+        "import {{ agentNode, annotation, askUserNode, createNode, graph, Reducers, sequential, skillNode, \
+         subgraphNode, toolNode }} \
          from \"@atomic/workflows\";\n{before}\nexport default () => sequential([{nodes}]).compile({{}});\n"
     );
     project.write("flow.ts", &text);
@@ -131,6 +132,43 @@ fn a_template_whose_key_nothing_sets_is_an_error_of_check() {
 }
 
 #[test]
+fn a_function_without_a_return_is_an_error() {
+    let reducer = "export const stateAnnotations = { l: annotation<any>(['x'], (o: any, n: any) => { o.concat(n); }) };";
+    let inner =
+        "const inner = graph<any>().start(toolNode({ id: 'in', command: 'true' })).compile();";
+    let table = [
+        (
+            reducer,
+            "toolNode({ id: 'a', execute: () => ({ l: ['y'] }) })",
+            "the reducer of \"l\" returned nothing; return the new value",
+        ),
+        (
+            "",
+            "toolNode({ id: 'a', command: (s: any) => s.cmd })",
+            "the command of node \"a\" is empty: its function returned nothing",
+        ),
+        (
+            "",
+            "askUserNode({ id: 'a', question: (s: any) => s.q })",
+            "the question of node \"a\" is empty: its function returned nothing",
+        ),
+        (
+            "",
+            "skillNode({ id: 'a', skill: 'commit', args: (s: any) => s.args })",
+            "the argument of node \"a\" is empty: its function returned nothing",
+        ),
+        (
+            inner,
+            "subgraphNode({ id: 'a', subgraph: inner, inputMapper: (s: any) => { s.x = 1; } })",
+            "the inputMapper of node \"a\" returned nothing",
+        ),
+    ];
+    for (before, node, says) in table {
+        fails(before, node, &[says]);
+    }
+}
+
+#[test]
 fn a_template_without_a_value_fails_its_node() {
     let set = "toolNode({ id: 'set', execute: () => ({ task: { title: 'x' } }) })";
     let table = [
@@ -142,6 +180,10 @@ fn a_template_without_a_value_fails_its_node() {
         (
             "askUserNode({ id: 'a', question: 'Do {task.titel}?' })",
             "the value of `task` has no such field",
+        ),
+        (
+            "toolNode({ id: 'b', execute: () => ({ task: undefined }) }), toolNode({ id: 'a', command: 'echo {task}' })",
+            "its value is null",
         ),
     ];
     for (node, says) in table {

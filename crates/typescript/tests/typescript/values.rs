@@ -39,6 +39,8 @@ fn values_go_in_and_come_out() {
     let same = load(&worker, "same");
     let given = json!({
         "null": null, "yes": true, "whole": 3, "large": 4_294_967_296_u64, "part": 0.5,
+        "larger": 9_007_199_254_740_992_u64, "largest": 18_446_744_073_709_549_568_u64,
+        "least": i64::MIN, "huge": 18_446_744_073_709_551_616.0,
         "text": "ä→😀", "list": [1, [2, []], {}], "nested": {"a": {"b": {}}}, "__proto__": {"x": 1},
     });
     assert_eq!(worker.call(same, vec![value(given.clone())]).unwrap(), given);
