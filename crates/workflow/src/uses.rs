@@ -104,12 +104,12 @@ impl Used {
         let Text::Template(template) = text else { return self.text(text) };
         let mut seen = BTreeSet::new();
         for Template { key, refusal, is_needed } in templates_in(template) {
-            if !seen.insert((key, refusal.map(|refusal| refusal.place))) {
+            if !seen.insert((key, is_needed, refusal.map(|refusal| refusal.place))) {
                 continue;
             }
             if let Some(node) = key.strip_prefix("outputs.").and_then(|rest| rest.split('.').next())
             {
-                self.add(UseKind::Output, node);
+                self.add(UseKind::Output { is_needed }, node);
             } else if is_needed {
                 self.add(UseKind::Template { in_command: true }, key);
             }
@@ -122,11 +122,13 @@ impl Used {
     fn template(&mut self, template: &str) {
         let mut seen = BTreeSet::new();
         for Written { key, is_file, is_optional, .. } in templates_in_text(template) {
-            if !seen.insert((key, is_file)) {
+            if !seen.insert((key, is_file, is_optional)) {
                 continue;
             }
             match key.strip_prefix("outputs.").and_then(|rest| rest.split('.').next()) {
-                Some(node) if !is_file => self.add(UseKind::Output, node),
+                Some(node) if !is_file => {
+                    self.add(UseKind::Output { is_needed: !is_optional }, node);
+                }
                 _ if is_file => {
                     self.add(UseKind::Template { in_command: false }, &format!("file:{key}"));
                 }
@@ -192,16 +194,16 @@ mod tests {
             (json!({"do": "task_file", "path": "t.json", "op": "complete"}), "Writes tasks"),
             (
                 json!({"do": "shell", "command": {"template": "echo {outputs.a} {b} {outputs.c.d}"}}),
-                "Output a, Template { in_command: true } b, Output c",
+                "Output { is_needed: true } a, Template { in_command: true } b, Output { is_needed: true } c",
             ),
             (
                 json!({"do": "shell", "command": {"template": "cat {file:outputs.a.b} ${outputs.c}"}}),
-                "Output a",
+                "Output { is_needed: true } a",
             ),
             (json!({"do": "shell", "command": {"verbatim": "eval {outputs.a}"}}), ""),
             (
                 json!({"do": "ask", "question": {"question": "{outputs.a}?", "options": []}}),
-                "Output a",
+                "Output { is_needed: true } a",
             ),
             (
                 json!({"do": "ask", "question": {"question": "{a.b} {c?} \\{d} ${e} {file:f} {g h}",

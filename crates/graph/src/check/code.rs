@@ -108,9 +108,9 @@ codes! {
     DECISION_PLAIN_EDGE "ATM213" Error "An edge that leaves a decision has no condition."
     OTHERWISE_NOT_LAST "ATM214" Error "Conditions stand behind an `otherwise`."
     CONDITIONAL_JOIN "ATM215" Error "An edge that waits for several nodes has a condition."
-    CONDITION_NODE_MISSING "ATM216" Warning "A condition looks at the output of an unknown node."
+    CONDITION_NODE_MISSING "ATM216" Warning "A condition looks at the output of an unknown node, or of one that never runs before."
     CONDITION_KEY_MISSING "ATM217" Warning "A condition looks at a key that nothing sets."
-    TEXT_NODE_MISSING "ATM218" Error "A text is filled with the output of an unknown node."
+    TEXT_NODE_MISSING "ATM218" Error "A text is filled with the output of an unknown node, or of one that has not run then."
     TEXT_KEY_MISSING "ATM219" Error "A text is filled with a key that nothing sets."
     EXCLUSIVE_JOIN "ATM220" Error "An edge waits for nodes of which only one is ever chosen."
 

@@ -7,14 +7,17 @@
 
 use super::scope::Site;
 use super::{Code, Known, Problem, Report};
-use crate::{Condition, Count, OnError};
+use crate::{Condition, Count, NodeId, OnError};
+
+/// The key under which a run keeps its limit.
+const LIMIT: &str = "maxIterations";
 
 pub(super) fn check(site: Site<'_, '_>, reached: &[bool], known: &Known, report: &mut Report) {
     let limit = site.graph().max_iterations.as_ref();
     // A limit that the author has not written ends such a run, but does not make it one that was meant.
     // Two nodes of the same id, which is an error of its own, look like a way round.
     let is_written =
-        limit.is_some_and(|limit| !is_default(limit, known) || site.layout().has_twins());
+        limit.is_some_and(|limit| !is_default(site, limit, known) || site.layout().has_twins());
     if is_written || site.scope().bounded {
         return;
     }
@@ -56,14 +59,13 @@ pub(super) fn check(site: Site<'_, '_>, reached: &[bool], known: &Known, report:
 }
 
 /// Whether a limit is the one that holds when the author says nothing.
-fn is_default(limit: &Count, known: &Known) -> bool {
-    known.default_iterations.is_some_and(|default| match limit {
-        Count::Fixed(limit) => *limit == default,
-        Count::Key(key) => {
-            let given = known.state.as_ref().and_then(|state| state.get(key));
-            given.is_none_or(|given| given.as_u64() == Some(default))
-        }
-    })
+fn is_default(site: Site<'_, '_>, limit: &Count, known: &Known) -> bool {
+    let is_unwritten = |path: &[NodeId]| known.default_limits.contains(path);
+    match limit {
+        // In the outermost graph only a limit that is looked up is not written.
+        Count::Fixed(_) => site.scope().owner.is_some() && is_unwritten(&site.place().path),
+        Count::Key(key) => key.as_str() == LIMIT && is_unwritten(&[]),
+    }
 }
 
 fn add(

@@ -47,6 +47,18 @@ pub(super) fn check(site: Site<'_, '_>, report: &mut Report) {
     }
 }
 
+/// The nodes that a graph comes to without coming by `through` before; nothing when there are too many
+/// edges to follow.
+pub(super) fn reached_without(
+    site: Site<'_, '_>,
+    through: u32,
+    report: &mut Report,
+) -> Option<Vec<bool>> {
+    let start = site.layout().find(&site.graph().start)?;
+    let roots = std::iter::once(start).chain(besides(site));
+    reached(site, roots, Without::Node(through), report)
+}
+
 /// For every node the choice of `decision` without which it is not reached. Nothing when there are
 /// too many edges to follow.
 fn only_through(
@@ -59,13 +71,13 @@ fn only_through(
     let start = site.layout().find(&site.graph().start);
     let starts = || start.into_iter().chain(besides(site));
     // One that is visited again may choose another way then.
-    let behind = reached(site, after(site, decision, None), (decision, None), report)?;
+    let behind = reached(site, after(site, decision, None), Without::Nothing, report)?;
     if behind[decision as usize] {
         return Some(only);
     }
-    let all = reached(site, starts(), (decision, None), report)?;
+    let all = reached(site, starts(), Without::Nothing, report)?;
     for (number, _) in site.layout().choices(decision).enumerate() {
-        let others = reached(site, starts(), (decision, Some(number)), report)?;
+        let others = reached(site, starts(), Without::Choice(decision, number), report)?;
         for node in (0..count).filter(|node| all[*node] && !others[*node]) {
             only[node] = Some(number);
         }
@@ -100,11 +112,21 @@ fn after<'a>(
     choices.chain(others).filter_map(|wire| wire.to).chain(jumps)
 }
 
-/// The nodes that are reached from these, without one choice of a node.
+/// What is not followed.
+#[derive(Clone, Copy)]
+enum Without {
+    Nothing,
+    /// One choice of a node.
+    Choice(u32, usize),
+    /// All ways that lead on from a node.
+    Node(u32),
+}
+
+/// The nodes that are reached from these.
 fn reached(
     site: Site<'_, '_>,
     from: impl Iterator<Item = u32>,
-    (decision, without): (u32, Option<usize>),
+    without: Without,
     report: &mut Report,
 ) -> Option<Vec<bool>> {
     let mut reached = vec![false; site.graph().nodes.len()];
@@ -115,7 +137,12 @@ fn reached(
         }
     }
     while let Some(node) = waiting.pop() {
-        for next in after(site, node, without.filter(|_| node == decision)) {
+        let choice = match without {
+            Without::Node(through) if through == node => continue,
+            Without::Choice(decision, choice) if decision == node => Some(choice),
+            Without::Node(_) | Without::Choice(..) | Without::Nothing => None,
+        };
+        for next in after(site, node, choice) {
             report.steps = report.steps.checked_sub(1)?;
             if !std::mem::replace(&mut reached[next as usize], true) {
                 waiting.push(next);

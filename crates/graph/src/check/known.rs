@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::{FunctionId, Key, Patch};
+use crate::{FunctionId, Key, NodeId, Patch};
 
 /// What a caller knows besides the graph. A table that is absent is not checked against.
 #[derive(Clone, Debug, Default)]
@@ -23,10 +23,12 @@ pub struct Known {
     pub functions: Option<BTreeSet<FunctionId>>,
     /// The state a run begins with.
     pub state: Option<Patch>,
-    /// The keys of that state, where only these are known.
+    /// The keys of that state for one prompt, where a function makes it: for another prompt it may
+    /// make others.
     pub keys: Option<BTreeSet<Key>>,
-    /// How often a node may be visited, where the author has said nothing about it.
-    pub default_iterations: Option<u64>,
+    /// The graphs whose limit was not written by their author, by the nodes around them. Where the
+    /// outermost graph is among them, no limit that is looked up in the state was written either.
+    pub default_limits: BTreeSet<Vec<NodeId>>,
 }
 
 /// Says of a model that nobody has which one was probably meant. Nobody can list all models.
@@ -72,7 +74,10 @@ pub enum UseKind {
     /// A key of the state that the action may change together with one that it writes.
     Provides,
     /// A node whose output the action is given.
-    Output,
+    Output {
+        /// Whether the action fails without it.
+        is_needed: bool,
+    },
     /// A key of the state that a text is filled with, with its path.
     Template {
         /// Whether the text is a shell command.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::scope::{Owner, Scopes, Site};
 use super::used::Used;
-use super::{Code, Place, Problem, Report, UseKind};
+use super::{Code, Place, Problem, Report, UseKind, joins};
 use crate::{Condition, Kind, NodeId, OnError, Strategy};
 
 /// How many nodes are looked at in all to find out what comes after what.
@@ -25,9 +25,12 @@ pub(super) fn check(scopes: &Scopes<'_>, used: &[Used], report: &mut Report) {
     for site in scopes.sites() {
         for (number, edge) in site.graph().edges.iter().enumerate() {
             let Some(id) = edge.when.as_ref().and_then(output_of) else { continue };
-            let place = site.place().part(format!("edges[{number}]"));
+            let place = || site.place().part(format!("edges[{number}]"));
             let from = edge.from.first().and_then(|from| site.layout().find(from));
-            outputs.look(site, (id, place), from.map(After::With), Code::CONDITION_NODE_MISSING);
+            outputs.look(site, (id, place()), from.map(After::With), Code::CONDITION_NODE_MISSING);
+            if let Some(from) = from {
+                outputs.too_early(site, (id, place()), After::With(from));
+            }
         }
         if let Some((outer, number)) = owner(site)
             && let Kind::Loop { until: Some(until), .. } = &outer.node(number).kind
@@ -38,15 +41,18 @@ pub(super) fn check(scopes: &Scopes<'_>, used: &[Used], report: &mut Report) {
         }
         for (number, used) in &used[site.number] {
             let place = || site.at(&site.node(*number).id).part("action");
-            let seen: BTreeSet<&str> = used
-                .iter()
-                .filter(|u| u.kind == UseKind::Output)
-                .map(|u| u.name.as_str())
-                .collect();
-            for id in seen {
+            let mut seen: BTreeMap<&str, bool> = BTreeMap::new();
+            for used in used.iter() {
+                let UseKind::Output { is_needed } = used.kind else { continue };
+                *seen.entry(used.name.as_str()).or_default() |= is_needed;
+            }
+            for (id, is_needed) in seen {
                 let id = NodeId::from(id);
-                let after = Some(After::Before(*number));
-                outputs.look(site, (&id, place()), after, Code::TEXT_NODE_MISSING);
+                let after = After::Before(*number);
+                outputs.look(site, (&id, place()), Some(after), Code::TEXT_NODE_MISSING);
+                if is_needed {
+                    outputs.too_early(site, (&id, place()), after);
+                }
             }
         }
     }
@@ -134,6 +140,70 @@ impl<'g> Outputs<'_, 'g> {
             return;
         }
         self.unknown(site, id, place, missing);
+    }
+
+    /// Reports an output that is looked at before its node has run: always, or at least the first time
+    /// that a text is filled with it, which fails then.
+    fn too_early(&mut self, site: Site<'_, 'g>, (id, place): (&NodeId, Place), after: After) {
+        let (After::With(at) | After::Before(at)) = after;
+        let Some(own) = site.layout().find(id) else { return };
+        let is_text = matches!(after, After::Before(_));
+        // What has the same id around it, or in a node of this graph, may have returned something.
+        let is_elsewhere = !self.inside(site, id).is_empty()
+            || seen_from(site, None).skip(1).any(|(outer, around)| {
+                let Some(After::Before(around) | After::With(around)) = around else { return true };
+                let beside = |node: &u32| *node != around;
+                outer.layout().find(id).is_some() || self.inside(outer, id).keys().any(beside)
+            });
+        let is_own = own == at;
+        let may_be_own = is_own && !is_text && !matches!(site.node(at).kind, Kind::Decision);
+        if is_elsewhere || may_be_own || !is_own && !self.follows_only(site, at, own) {
+            return;
+        }
+        if !is_text && self.runs_again(site, at) {
+            return;
+        }
+        let node = &site.node(at).id;
+        let (code, message, remedy) = match is_text {
+            true => (
+                Code::TEXT_NODE_MISSING,
+                format!(
+                    "the text is filled with the output of \"{id}\", which has not run when \"{node}\" begins"
+                ),
+                format!("write {{outputs.{id}?}} if it may be missing, or let \"{id}\" run before"),
+            ),
+            false => (
+                Code::CONDITION_NODE_MISSING,
+                format!(
+                    "the condition looks at the output of \"{id}\", which has not run when \"{node}\" ends"
+                ),
+                format!("name a node that runs before, or let \"{id}\" run before"),
+            ),
+        };
+        self.report.add(site, Problem::new(code, place, message, remedy));
+    }
+
+    /// Whether `node` runs only behind `before`. One that nothing leads to is told of elsewhere.
+    fn follows_only(&mut self, site: Site<'_, 'g>, before: u32, node: u32) -> bool {
+        let reached = joins::reached_without(site, before, self.report);
+        reached.is_some_and(|reached| !reached[node as usize])
+            && self.leads(site, After::With(before), node, u32::MAX)
+    }
+
+    /// Whether a node may run again when nodes of its graph have run behind it.
+    fn runs_again(&mut self, site: Site<'_, 'g>, node: u32) -> bool {
+        let (mut site, mut node) = (site, node);
+        loop {
+            if matches!(site.node(node).kind, Kind::Loop { .. })
+                || self.leads(site, After::With(node), node, u32::MAX)
+            {
+                return true;
+            }
+            match owner(site).filter(|_| is_seen_behind(site)) {
+                Some((outer, around)) => (site, node) = (outer, around),
+                None => return false,
+            }
+        }
     }
 
     /// The nodes of a graph inside which there is one of this id whose output is seen behind them.

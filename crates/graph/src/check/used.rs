@@ -144,7 +144,7 @@ pub fn unknown(used: &Use, known: &Known, place: Place) -> Option<Problem> {
         | UseKind::Writes
         | UseKind::MayWrite
         | UseKind::Provides
-        | UseKind::Output
+        | UseKind::Output { .. }
         | UseKind::Template { .. }
         | UseKind::UnsafeTemplate { .. } => return None,
     };
@@ -204,7 +204,7 @@ impl Look<'_, '_, '_> {
             UseKind::Writes
             | UseKind::MayWrite
             | UseKind::Provides
-            | UseKind::Output
+            | UseKind::Output { .. }
             | UseKind::Template { .. } => {
                 return;
             }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::limits::OUTPUTS;
 use super::scope::{Owner, Scopes, Site};
 use super::used::Used;
-use super::{Code, Known, Place, Problem, Report, UseKind};
+use super::{Code, Known, Place, Problem, Report, Severity, UseKind};
 use crate::reduce::kind;
 use crate::{Condition, Count, Key, Kind, Node, OnError, Patch, Reducer, Script};
 
@@ -54,7 +54,7 @@ impl<'a> Changed<'a> {
                     | UseKind::Workflow
                     | UseKind::Model
                     | UseKind::TextFunction
-                    | UseKind::Output
+                    | UseKind::Output { .. }
                     | UseKind::Template { .. }
                     | UseKind::UnsafeTemplate { .. } => {}
                 }
@@ -156,11 +156,13 @@ impl<'a> Values<'a, '_> {
                 let UseKind::Template { in_command } = found.kind else { continue };
                 let path = found.name.as_str();
                 let first = Key::from(path.split('.').next().unwrap_or(path));
+                let mut is_certain = true;
                 let remedy = if path.starts_with("file:") {
                     "only commands read values from files; write the key without `file:`".to_owned()
                 } else if first.as_str() == OUTPUTS {
                     "name a node: {outputs.<node>}".to_owned()
                 } else if matches!(self.begins(&first), Begins::WithNothing) {
+                    is_certain = false;
                     self.instead_of_template(path, &first, in_command)
                 } else {
                     continue;
@@ -169,6 +171,7 @@ impl<'a> Values<'a, '_> {
                     format!("the text is filled with {{{path}}}, which nothing ever sets");
                 let place = self.site.at(&self.site.node(*number).id).part("action");
                 let problem = Problem::new(Code::TEXT_KEY_MISSING, place, message, remedy);
+                let problem = if is_certain { problem } else { self.unless_created(problem) };
                 self.report.add(self.site, problem);
             }
         }
@@ -251,7 +254,18 @@ impl<'a> Values<'a, '_> {
     fn missing(&mut self, what: &str, key: &Key, place: Place) {
         let message = format!("`{what}` is looked up under `{key}`, which nothing ever sets");
         let remedy = self.instead(key);
-        self.report.add(self.site, Problem::new(Code::KEY_MISSING, place, message, remedy));
+        let problem = Problem::new(Code::KEY_MISSING, place, message, remedy);
+        self.report.add(self.site, self.unless_created(problem));
+    }
+
+    /// A function that makes the state may set the key for another prompt, so that a missing key is
+    /// not certain to be missing.
+    fn unless_created(&self, mut problem: Problem) -> Problem {
+        if self.state.is_none() {
+            problem.severity = Severity::Warning;
+            problem.remedy += " (the function that makes the state may set it for another prompt)";
+        }
+        problem
     }
 
     /// What to write instead of a key that nothing sets.

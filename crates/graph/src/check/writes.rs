@@ -65,7 +65,7 @@ fn by_node<'a>(
                     | UseKind::TextFunction
                     | UseKind::Provides
                     | UseKind::Template { .. }
-                    | UseKind::Output
+                    | UseKind::Output { .. }
                     | UseKind::UnsafeTemplate { .. } => None,
                 });
                 writes.collect()

@@ -15,7 +15,7 @@ use super::error::{BuildErrors, codes};
 use super::lower::Lowering;
 use crate::function::Functions;
 use crate::typed::{Field, Reduce, StateKeys};
-use crate::{DEFAULT_ITERATIONS, Initial, Workflow, names_used};
+use crate::{Initial, Workflow, names_used};
 
 /// What holds for a graph as a whole.
 #[derive(Clone, Debug)]
@@ -128,8 +128,8 @@ impl<S: StateKeys> Builder<S> {
         let graph = source.lower(&mut lowering);
         let functions = Some(lowering.functions.ids().cloned().collect());
         let is_default = !initial.contains_key("maxIterations");
-        let default_iterations = is_default.then_some(DEFAULT_ITERATIONS.into());
-        let known = Known { functions, default_iterations, ..Known::default() };
+        let default_limits = is_default.then(Vec::new).into_iter().collect();
+        let known = Known { functions, default_limits, ..Known::default() };
         let found = check(&graph, &names_used, &known, &Spans::default());
         let (errors, warnings): (Vec<_>, Vec<_>) = found.into_iter().partition(Problem::is_error);
         // A graph without nodes was reported already, in the builder's own words.

@@ -25,6 +25,7 @@ mod tests;
 mod work;
 mod workflow;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use atomic_event::{Patch, StepError};
@@ -34,7 +35,7 @@ pub use fault::Fault;
 pub use place::{Locate, Location};
 pub use workflow::{called, is_callable};
 
-use atomic_graph::{Count, Graph};
+use atomic_graph::{Count, Graph, NodeId};
 use serde_json::Value;
 
 use crate::{
@@ -255,6 +256,8 @@ pub struct Draft {
     pub(crate) locate: Option<Located>,
     /// What it calls by names that no graph has.
     names: Vec<(Use, Location)>,
+    /// The graphs whose limit was not written by their author.
+    default_limits: BTreeSet<Vec<NodeId>>,
 }
 
 /// Says where parts of a document are.
@@ -285,6 +288,7 @@ impl Draft {
             spans: reader.spans,
             locate: None,
             names: vec![],
+            default_limits: reader.default_limits,
         }
     }
 
@@ -305,13 +309,17 @@ impl Draft {
         };
         let default = Value::from(DEFAULT_ITERATIONS);
         let is_default = begins.as_ref().is_some_and(|b| b.get("maxIterations") == Some(&default));
+        let mut default_limits = self.default_limits.clone();
+        if !is_default {
+            default_limits.remove(&vec![]);
+        }
         // What a function makes of another prompt may be another value.
         let is_given = matches!(&workflow.initial_state, Initial::Given(_));
         let known = Known {
             functions: None,
             keys: begins.as_ref().map(|begins| begins.keys().cloned().collect()),
             state: begins.filter(|_| is_given),
-            default_iterations: is_default.then_some(DEFAULT_ITERATIONS.into()),
+            default_limits,
             ..known.clone()
         };
         let problems = check(&workflow.graph, &names_used, &known, &self.spans);

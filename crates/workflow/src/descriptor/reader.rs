@@ -1,6 +1,6 @@
 //! Reading one document: where in it we are, what was found wrong, and the plain values.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use atomic_graph::check::{Spans, nearest};
 use atomic_graph::{FunctionId, NodeId};
@@ -35,6 +35,8 @@ pub(super) struct Reader<'d, 's, 'l> {
     pub(super) depth: usize,
     /// What `nodeDescriptions` says, where it says it, and whether there is such a node.
     pub(super) descriptions: BTreeMap<&'d str, (&'d str, usize, bool)>,
+    /// The graphs whose limit was not written by their author.
+    pub(super) default_limits: BTreeSet<Vec<NodeId>>,
 }
 
 impl<'d> Reader<'d, '_, '_> {

@@ -198,6 +198,7 @@ impl<'d> Reader<'d, '_, '_> {
         // The limit of the run is not among what a function hands over.
         if input.is_some() && graph.max_iterations == Some(Count::Key(MAX_ITERATIONS.into())) {
             graph.max_iterations = Some(Count::Fixed(DEFAULT_ITERATIONS.into()));
+            self.default_limits.insert(self.path.clone());
         }
         for (key, item) in &defaults {
             self.mark(Some(&format!("state.{key}")), item.at);

@@ -120,6 +120,9 @@ impl<'d> Reader<'d, '_, '_> {
                 Initial::Given(values) => values.get(MAX_ITERATIONS).and_then(Value::as_u64),
                 Initial::Made(_) | Initial::Created(_) => None,
             };
+            if given.is_none() {
+                self.default_limits.insert(self.path.clone());
+            }
             graph.max_iterations = Some(Count::Fixed(given.unwrap_or(DEFAULT_ITERATIONS.into())));
         }
         let functions = std::mem::take(&mut self.functions);

@@ -78,6 +78,7 @@ pub(super) fn read(document: &Document, shelf: &mut Shelf<'_>) -> Result<Draft, 
         path: vec![],
         depth: 0,
         descriptions: BTreeMap::new(),
+        default_limits: BTreeSet::new(),
     };
     let mut fields = Fields::new(&root, entries, "a workflow");
     let draft = reader.workflow(&mut fields, document);
@@ -197,6 +198,10 @@ impl<'d> Reader<'d, '_, '_> {
         let mut graph = self.root_graph(fields, document.extras.script.as_ref());
         let initial = self.initial(fields, &mut graph);
         self.check_descriptions();
+        if !initial.contains_key(MAX_ITERATIONS) {
+            // The outermost graph looks its limit up in the state.
+            self.default_limits.insert(vec![]);
+        }
         let initial_state = match document.extras.create.clone() {
             None => Initial::Given(initial),
             Some(create) => Initial::Created(Arc::new(move |launch| create(launch, &initial))),

@@ -37,7 +37,8 @@ pub(super) fn uses(action: &Value) -> Vec<Use> {
         ("function", UseKind::Function),
         ("writes", UseKind::Writes),
         ("may_write", UseKind::MayWrite),
-        ("output", UseKind::Output),
+        ("output", UseKind::Output { is_needed: true }),
+        ("output?", UseKind::Output { is_needed: false }),
         ("text", UseKind::Template { in_command: false }),
         ("command_text", UseKind::Template { in_command: true }),
         ("unsafe", unsafe_template(true)),
@@ -67,10 +68,12 @@ pub(super) fn known() -> Known {
         workflows: set(&["ralph", "second-opinion"]),
         models: Some(judge_model),
         functions: Some(["add".into(), "is-done".into()].into()),
-        state: serde_json::from_value(json!({"items": [], "limit": 9, "word": "x", "workers": 4}))
-            .ok(),
+        state: serde_json::from_value(
+            json!({"items": [], "limit": 9, "maxIterations": 100, "word": "x", "workers": 4}),
+        )
+        .ok(),
         keys: None,
-        default_iterations: Some(100),
+        default_limits: [vec![]].into(),
     }
 }
 
@@ -400,8 +403,13 @@ fn cycles() -> Vec<Row> {
         ("a ring", ring(), vec!["ATM302 a"]),
         (
             "a ring with a limit that nobody has written",
-            with(ring(), |g| g.max_iterations = Some(Count::Fixed(100))),
+            with(ring(), |g| g.max_iterations = Some(Count::Key("maxIterations".into()))),
             vec!["ATM302 a"],
+        ),
+        (
+            "a ring with a limit that is written down",
+            with(ring(), |g| g.max_iterations = Some(Count::Fixed(100))),
+            vec![],
         ),
         (
             "a node that leads to itself, inside",
@@ -996,6 +1004,7 @@ fn outputs() -> Vec<Row> {
         graph.node(node).edge(last, id)
     };
     let use_a = || action("use", "output", "a");
+    let rounds = |graph| Node::new("l", Kind::Loop { graph, until: None, max_rounds: 3 });
     let sub = |isolated, output: Option<&str>| {
         let output = output.map(Into::into);
         Node::new("p", Kind::Subgraph { graph: row(&["b"]), isolated, input: None, output })
@@ -1043,6 +1052,74 @@ fn outputs() -> Vec<Row> {
         (
             "a key that a function may set",
             then(one(action("set", "function", "add")), action("use", "text", "later")),
+            vec![],
+        ),
+        (
+            "the output of a node behind it",
+            then(one(use_a()), work("a")),
+            vec!["ATM218 use (action)"],
+        ),
+        (
+            "the output of a node behind it, which may be missing",
+            then(one(action("use", "output?", "a")), work("a")),
+            vec![],
+        ),
+        ("its own output", one(action("a", "output", "a")), vec!["ATM218 a (action)"]),
+        (
+            "its own output in a later round",
+            one(rounds(one(action("a", "output", "a")))),
+            vec!["ATM218 l/a (action)"],
+        ),
+        (
+            "the output of a node that runs before in one of two ways",
+            row(&["x", "a"]).node(use_a()).edge("x", "use").edge_when("use", "a", says("x")),
+            vec![],
+        ),
+        (
+            "the output of what catches failures",
+            {
+                let mut g = row(&["x", "a"]);
+                g.catch = Some("a".into());
+                g.edges.clear();
+                g.node(use_a()).edge("x", "use")
+            },
+            vec![],
+        ),
+        (
+            "a choice by the output of a node behind it",
+            row(&["x", "d"])
+                .node(work("a"))
+                .node(work("b"))
+                .edge_when("d", "a", says("a"))
+                .edge("d", "b"),
+            vec!["ATM216 the graph (edges[1])"],
+        ),
+        (
+            "a choice by what ran in an earlier round",
+            Graph {
+                max_iterations: Some(Count::Fixed(5)),
+                ..row(&["x", "d"])
+                    .node(work("a"))
+                    .edge_when("d", "a", says("a"))
+                    .edge("d", "a")
+                    .edge_when("a", "d", says("x"))
+            },
+            vec![],
+        ),
+        (
+            "a choice in a loop",
+            one(rounds(
+                row(&["d"])
+                    .node(work("a"))
+                    .node(work("b"))
+                    .edge_when("d", "a", says("a"))
+                    .edge("d", "b"),
+            )),
+            vec![],
+        ),
+        (
+            "a choice by its own output",
+            row(&["d"]).node(work("a")).edge_when("d", "a", says("d")),
             vec![],
         ),
         ("the output of a branch", asked(both("b", "x")), vec![]),

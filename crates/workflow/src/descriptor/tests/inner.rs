@@ -196,6 +196,46 @@ fn an_inner_workflow_keeps_its_limits() {
     assert_eq!(graph.max_iterations, Some(Count::Key("maxIterations".into())));
 }
 
+/// The limit that holds when nothing is written is no limit that was meant, and the same number
+/// written down is.
+#[test]
+fn nodes_go_round_as_often_as_is_written() {
+    let ring = |more: Value| {
+        let mut ring = json!({
+            "nodes": [{"type": "clearContext", "id": "a"}, {"type": "clearContext", "id": "b"}],
+            "edges": [{"from": "a", "to": "b"}, {"from": "b", "to": "a"}],
+        });
+        let more = more.as_object().unwrap().clone();
+        ring.as_object_mut().unwrap().extend(more);
+        ring
+    };
+    let inside = |graph: Value, key: &str| {
+        let mut node = json!({"type": "subgraph", "id": "n", "graph": graph});
+        node[key] = json!({"$fn": 1});
+        json!({"nodes": [node]})
+    };
+    let written = || json!({"maxIterations": 100});
+    let default = json!({"stateAnnotations": {"maxIterations": {"default": 100}}});
+    let table = [
+        (vec![ring(json!({}))], true),
+        (vec![ring(written())], false),
+        (vec![ring(json!({"state": {"maxIterations": 100}}))], false),
+        (vec![ring(default)], false),
+        (vec![inside(ring(json!({})), "inputMapper")], true),
+        (vec![inside(ring(written()), "inputMapper")], false),
+        (vec![inside(ring(json!({})), "outputMapper")], true),
+        (vec![inside(ring(written()), "outputMapper")], false),
+        (vec![uses("b"), ring(json!({}))], true),
+        (vec![uses("b"), ring(written())], false),
+    ];
+    for (documents, endless) in table {
+        let shown = format!("{documents:?}");
+        let documents: Vec<_> = ["a", "b"].into_iter().zip(documents).collect();
+        let said = said(&read_first(&documents));
+        assert_eq!(said.contains("ATM302"), endless, "{shown}: {said}");
+    }
+}
+
 #[test]
 fn a_nodes_own_time_limit_beats_that_of_the_workflow_it_runs() {
     let outer = json!({"nodes": [{"type": "subgraph", "workflow": "b", "timeoutMs": 5}]});
