@@ -37,7 +37,11 @@ fn a_mapper_that_fails_fails_its_step() {
     let nonsense = Function::value(|_, args| Ok(json!([args[0].as_ref()])));
     let table = [
         (fails, "odd", "it cannot be mapped"),
-        (nonsense, "function", "`map` returned [\"said\"], not an object of changes"),
+        (
+            nonsense,
+            "function",
+            "node `say`: `outputMapper` returned [\"said\"], not an object of changes",
+        ),
     ];
     for (map, code, message) in table {
         let stand = mapped_by(map);
