@@ -137,9 +137,12 @@ impl Finder<'_> {
             let here = Place::of(&self.here);
             let all = self.args.all;
             let entries = std::mem::take(&mut listing.entries).into_iter();
-            // A session killed before its first event has an empty folder.
+            // A session killed before its first event has an empty folder. One whose project folder
+            // was made again is refused by name: an older one would be resumed in its place.
             let has_begun = |entry: &IndexEntry| {
-                Standing::is_there(entry) || entry.dir.join("session.json").exists()
+                matches!(Standing::of(entry), Standing::Away(Away::OtherFolder))
+                    || Standing::is_there(entry)
+                    || entry.dir.join("session.json").exists()
             };
             let is_it = |entry: &IndexEntry| {
                 has_begun(entry) && (all || here.has(entry)) || here.twin_of(entry).is_some()

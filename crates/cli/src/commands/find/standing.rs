@@ -93,7 +93,8 @@ impl Away {
             )),
             Self::OtherFolder => Failure::Usage(format!(
                 "{id}: {} is not the folder in which the session began, but a new one\n  hint: \
-                 {go_there}\n  hint: to work in the new one, run: cd {} && {here}",
+                 {go_there}\n  hint: to work in the new one, run: cd {} && {here}\n  hint: to delete the \
+                 session, run: atomic sessions rm {id}",
                 workspace.display(),
                 shell_quoted(&workspace)
             )),
