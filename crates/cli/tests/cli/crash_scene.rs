@@ -265,10 +265,13 @@ fn shell(command: &str) -> String {
     format!("  {{ run = '''{command}''' }},\n")
 }
 
+/// Removes what a killed git leaves: the locks of the index, of HEAD and of a branch.
+const UNLOCK: &str = "find .git -name '*.lock' -delete";
+
 /// Commits one file. A commit that was cut off leaves git's lock behind.
 fn commit(file: &str) -> String {
     shell(&format!(
-        "flock .git/night sh -c \"rm -f .git/index.lock; git add -A {file}; \
+        "flock .git/night sh -c \"{UNLOCK}; git add -A {file}; \
          git -c user.name=n -c user.email=n@example.com commit -qm {file} -- {file}; \
          git diff --quiet HEAD -- {file}\""
     ))
@@ -308,7 +311,7 @@ fn night(attack: &str) -> String {
         turns.push(worker(&[&task(id), tried], &part(id), "part"));
         turns.push(worker(&[&task(id)], &(harm + &wrong), "part"));
     }
-    let clean = shell("git reset --hard -q; git clean -fdxq");
+    let clean = shell(&format!("{UNLOCK}; git reset --hard -q; git clean -fdxq"));
     turns.push(worker(&[&task(5)], &(say("I begin.") + &clean + &part(5)), "part"));
     turns.push(choose_colour(&task(4), &say("I begin.")));
     for (id, _) in LATTICE.iter().filter(|(id, _)| ![3, 4, 5, 6, 11, 14].contains(id)) {
