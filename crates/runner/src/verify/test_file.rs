@@ -92,7 +92,6 @@ const SKIPS: &[&str] = &[
     "@Ignore",
     "@tag :skip",
     "@moduletag :skip",
-    "[Ignore",
     "(Skip =",
     "Assume.assume",
     "assumeTrue(",
@@ -101,45 +100,47 @@ const SKIPS: &[&str] = &[
     "GTEST_SKIP(",
     "DISABLED_",
     "XCTSkip",
-    "[!hide]",
-    "[.]",
     "xit ",
     "xdescribe ",
     "xcontext ",
 ];
 
-/// The same in JavaScript and TypeScript: `.only` skips every other test. In other languages an
-/// iterator has a `skip`.
+/// The same in C and C++.
+const C_SKIPS: &[&str] = &["[!hide]", "[.]"];
+
+/// Endings of C and C++.
+const C: &[&str] = &["c", "cc", "cxx", "cpp", "h", "hpp", "m", "mm"];
+
+/// The same in C# and its relatives.
+const DOTNET_SKIPS: &[&str] = &["[Ignore"];
+
+/// The same in JavaScript and TypeScript.
 const SCRIPT_SKIPS: &[&str] = &[
-    ".skip(",
-    ".skip.each",
-    ".skipIf(",
-    ".runIf(",
-    ".todo(",
-    ".fixme(",
-    ".only(",
-    ".only.each",
     "xit(",
     "xtest(",
     "xdescribe(",
     "fit(",
     "fdescribe(",
     "ftest(",
-    "skip: ",
+    "this.skip()",
+    "skip: true",
+    "skip: \"",
+    "skip: '",
+    "skip: `",
 ];
 
+/// Methods of tests in JavaScript and TypeScript: `.only` skips every other test. Queries and
+/// iterators have a `skip` as well.
+const METHOD_SKIPS: &[&str] =
+    &[".skip(", ".skip.each", ".skipIf(", ".runIf(", ".todo(", ".fixme(", ".only(", ".only.each"];
+
+/// Objects that have these methods.
+const TESTERS: &[&str] =
+    &["it", "test", "describe", "context", "suite", "specify", "bench", "t", "ctx"];
+
 /// How a line begins that skips what stands around it.
-const SKIP_LINES: &[&str] = &[
-    "skip \"",
-    "skip '",
-    "pending \"",
-    "pending '",
-    "//go:build",
-    "// +build",
-    "#![cfg(",
-    "#ifdef",
-    "#ifndef",
-];
+const SKIP_LINES: &[&str] =
+    &["skip \"", "skip '", "pending \"", "pending '", "//go:build", "// +build", "#![cfg("];
 
 /// Whether a file can hold tests, by its name.
 pub(super) fn may_hold_tests(place: &Path) -> bool {
@@ -184,24 +185,25 @@ pub(super) fn measured(place: &Path, text: &str) -> Option<TestFile> {
     if !may_hold_tests(place) {
         return None;
     }
-    let is_script = has_ending(place, SCRIPTS);
+    let skips = Skips::of(place);
+    let mut conditions = Conditions::default();
     let (mut count, mut tests, mut skipped) = (0, 0, 0);
     let mut comment = Comment::of(place);
     let mut before = "";
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         // A build constraint is a comment.
         skipped += u64::from(SKIP_LINES.iter().any(|start| line.starts_with(start)));
+        conditions.take(line);
         let Some(code) = comment.code(line) else { continue };
         count += 1;
-        tests += u64::from(TESTS.iter().any(|start| code.starts_with(start)));
+        let is_test = TESTS.iter().any(|start| code.starts_with(start));
+        tests += u64::from(is_test);
+        skipped += u64::from(is_test && conditions.hold_test());
         // A module of tests that is taken out of its file takes its tests along.
         let is_module = code.starts_with("mod ") || code.contains(" mod ");
         tests +=
             u64::from(is_module && (before.contains("cfg(test)") || code.contains("cfg(test)")));
-        let is_marked = |marks: &[&str]| marks.iter().any(|mark| has_mark(code, mark));
-        let is_conditional = code.contains("cfg_attr(") && code.contains("ignore");
-        skipped +=
-            u64::from(is_marked(SKIPS) || is_conditional || (is_script && is_marked(SCRIPT_SKIPS)));
+        skipped += u64::from(skips.are_in(code));
         before = code;
     }
     // The code beside the tests of a source file may become shorter.
@@ -210,13 +212,76 @@ pub(super) fn measured(place: &Path, text: &str) -> Option<TestFile> {
     (is_test_file(place) || tests > 0).then_some(file)
 }
 
+/// The marks of one language.
+struct Skips {
+    marks: &'static [&'static str],
+    is_script: bool,
+}
+
+impl Skips {
+    fn of(place: &Path) -> Self {
+        let is_script = has_ending(place, SCRIPTS);
+        let marks = match () {
+            () if is_script => SCRIPT_SKIPS,
+            () if has_ending(place, C) => C_SKIPS,
+            () if has_ending(place, &["cs", "fs", "vb"]) => DOTNET_SKIPS,
+            () => &[],
+        };
+        Self { marks, is_script }
+    }
+
+    fn are_in(&self, code: &str) -> bool {
+        let is_conditional = code.contains("cfg_attr(") && code.contains("ignore");
+        is_conditional
+            || SKIPS.iter().any(|mark| has_mark(code, mark))
+            || self.marks.iter().any(|mark| has_mark(code, mark))
+            || (self.is_script && METHOD_SKIPS.iter().any(|method| has_method(code, method)))
+    }
+}
+
+/// The conditions of a C preprocessor around a line: whether a test was found in each.
+#[derive(Default)]
+struct Conditions(Vec<bool>);
+
+impl Conditions {
+    fn take(&mut self, line: &str) {
+        if line.starts_with("#endif") {
+            self.0.pop();
+        } else if line.starts_with("#if") {
+            // `#if` is often about a platform.
+            self.0.push(!line.starts_with("#ifdef") && !line.starts_with("#ifndef"));
+        }
+    }
+
+    /// Whether the first test stands in one of the conditions.
+    fn hold_test(&mut self) -> bool {
+        let is_first = self.0.contains(&false);
+        self.0.fill(true);
+        is_first
+    }
+}
+
+/// Whether a line calls a method of a test, as in `test.describe.only(`.
+fn has_method(line: &str, method: &str) -> bool {
+    line.match_indices(method).any(|(at, _)| {
+        let before = line.get(..at).unwrap_or_default();
+        let chain = before.rsplit(|c: char| !c.is_alphanumeric() && c != '_' && c != '.').next();
+        chain.is_some_and(|chain| chain.split('.').any(|part| TESTERS.contains(&part)))
+    })
+}
+
 /// Whether a line has a mark that is not the end of a longer word, nor in quotes.
 fn has_mark(line: &str, mark: &str) -> bool {
     line.match_indices(mark).any(|(at, _)| {
         let before = line.get(..at).and_then(|before| before.chars().next_back());
         let is_word = mark.starts_with(|c: char| c.is_alphanumeric());
-        !before
-            .is_some_and(|c| "\"'`".contains(c) || (is_word && (c.is_alphanumeric() || c == '_')))
+        // `model.fit(` is a method.
+        let is_call = SCRIPT_SKIPS.contains(&mark) && mark.ends_with('(');
+        !before.is_some_and(|c| {
+            "\"'`".contains(c)
+                || (is_word && (c.is_alphanumeric() || c == '_'))
+                || (is_call && c == '.')
+        })
     })
 }
 
@@ -380,6 +445,14 @@ mod tests {
                 "fdescribe('x', () => { it('a', f) })\n",
                 Some("skipped"),
             ),
+            ("a.test.ts", "it('a', f)\n", "it('a', f)\nfind({ skip: 1, take: 1 })\n", None),
+            ("a.test.ts", "it('a', f)\n", "it('a', f)\nmodel.fit(x); Post.find().skip(10)\n", None),
+            ("a.test.ts", "it('a', f)\n", "test('a', { skip: true }, f)\n", Some("skipped")),
+            ("a.test.ts", "it('a', f)\n", "test.describe.only('a', f)\nit(1)\n", Some("skipped")),
+            ("test_a.py", "def test_a():\n", "def test_a():\n  r\"[0-9][.][0-9]\"\n", None),
+            ("test_a.c", "TEST(A, b)\n", "TEST(A, b)\n#ifdef DEBUG\nlog();\n#endif\n", None),
+            ("test_a.c", "TEST(A, b)\n", "#ifdef NEVER\nTEST(A, b)\n#endif\n", Some("skipped")),
+            ("tests/a.cpp", "TEST_CASE(1)\n", "TEST_CASE(1, \" [.]\")\n", Some("skipped")),
             ("a_test.go", "package a\n", "//go:build never\npackage a\n", Some("skipped")),
             (
                 "a_test.go",
