@@ -1,7 +1,7 @@
 //! Which files the commands of checks name, also through rules of Makefiles, scripts of packages
 //! and shell scripts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Programs that run the file that is named after them.
 const INTERPRETERS: &[&str] = &[
@@ -27,7 +27,11 @@ const INTO: &[&str] = &["-C", "--directory", "--prefix", "--cwd", "--dir"];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unit {
     pub(super) name: String,
+    /// The commands of a rule or script.
     pub(super) text: String,
+    /// Prerequisites of a rule, or the value of a variable.
+    pub(super) words: String,
+    pub(super) is_variable: bool,
     /// Whether it counts although no check names it.
     pub(super) is_first: bool,
 }
@@ -36,8 +40,16 @@ pub(super) struct Unit {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Names {
     pub(super) files: BTreeSet<String>,
+    /// Names behind `test` or `--test`. Those of files with tests define no check.
+    pub(super) tested: BTreeSet<String>,
     /// Folders in which the rest of the commands happens.
     pub(super) folders: BTreeSet<String>,
+}
+
+impl Names {
+    fn take(&mut self, names: Vec<String>, is_test: bool) {
+        if is_test { &mut self.tested } else { &mut self.files }.extend(names);
+    }
 }
 
 fn is_end(c: char) -> bool {
@@ -54,12 +66,22 @@ pub(super) fn named_in_check(command: &str) -> Names {
     let mut names = Names::default();
     // A name with blanks in it stands in quotes.
     let quoted = command.split(['"', '\'']).skip(1).step_by(2);
+    for name in quoted.filter(|it| it.contains(char::is_whitespace)) {
+        names.files.extend(forms(name));
+        names.folders.extend(forms(name));
+    }
     let commands = command.split(|c: char| "\n;|&()`".contains(c)).filter(|it| !only_looks(it));
-    let single = commands.flat_map(|command| command.split(|c: char| is_end(c) && c != ','));
-    for word in single.chain(quoted) {
-        names.files.extend(forms(word));
-        if !word.starts_with('-') {
-            names.folders.extend(forms(word));
+    for command in commands {
+        let (mut is_test, mut program) = (false, "");
+        let words = command.split(|c: char| is_end(c) && c != ',');
+        for word in words.filter(|word| !word.is_empty()) {
+            // `cd test` goes into a folder, and `sh test` runs a file.
+            is_test |= word == "--test" || (!program.is_empty() && word == "test");
+            program = if program.is_empty() { word } else { program };
+            names.take(forms(word), is_test);
+            if !word.starts_with('-') {
+                names.folders.extend(forms(word));
+            }
         }
     }
     names
@@ -72,23 +94,31 @@ fn only_looks(command: &str) -> bool {
 }
 
 /// The names in a recipe or script: files that it runs, and settings that it hands to a program.
-/// Other words are often what is built and tested.
-pub(super) fn named_in_recipe(text: &str) -> Names {
+/// Other words are often what is built and tested. `variables` are those of a Makefile.
+pub(super) fn named_in_recipe(text: &str, variables: &BTreeMap<&str, &str>) -> Names {
     let mut names = Names::default();
-    let text = with_plain_variables(&text.replace("\\\n", " "));
-    for command in text.split(|c: char| "\n;|&()`".contains(c)) {
-        let command = command.trim_start().trim_start_matches(['@', '-', '+']);
-        if !command.starts_with('#') {
-            take_command(command, &mut names);
-        }
+    // A variable can contain itself.
+    let mut expansions = 100;
+    let mut queue: VecDeque<String> = commands(text).into();
+    while let Some(command) = queue.pop_front() {
+        take_command(&command, variables, &mut expansions, &mut queue, &mut names);
     }
     names
+}
+
+fn commands(text: &str) -> Vec<String> {
+    let text = with_plain_variables(&text.replace("\\\n", " "));
+    let commands = text.split(|c: char| "\n;|&()`".contains(c));
+    let commands = commands.map(|it| it.trim_start().trim_start_matches(['@', '-', '+']));
+    commands.filter(|it| !it.starts_with('#')).map(str::to_owned).collect()
 }
 
 /// Writes `$(NAME)` and `${NAME}` as `$NAME`: one word, and not the beginning of a command.
 fn with_plain_variables(text: &str) -> String {
     let mut plain = String::new();
-    let mut rest = text;
+    // The form of a justfile.
+    let text = text.replace("{{ ", "$").replace("{{", "$").replace(" }}", "").replace("}}", "");
+    let mut rest = text.as_str();
     while let Some((before, behind)) = rest.split_once('$') {
         plain.push_str(before);
         plain.push('$');
@@ -117,34 +147,63 @@ enum Next {
     Settings,
 }
 
-fn take_command(command: &str, names: &mut Names) {
-    let mut next = Next::Program;
-    for word in command.split(|c: char| c.is_whitespace() || "\"'{}<>".contains(c)) {
-        let program = word.rsplit('/').next().unwrap_or_default();
+fn take_command(
+    command: &str,
+    variables: &BTreeMap<&str, &str>,
+    expansions: &mut u32,
+    queue: &mut VecDeque<String>,
+    names: &mut Names,
+) {
+    let split = |text: &str| -> Vec<String> {
+        let is_end = |c: char| c.is_whitespace() || "\"'{}<>".contains(c);
+        text.split(is_end).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    };
+    let mut rest: VecDeque<String> = split(command).into();
+    let (mut next, mut after) = (Next::Program, Next::Argument);
+    let (mut program, mut is_test) = (String::new(), false);
+    while let Some(word) = rest.pop_front() {
+        let word = word.as_str();
+        if next != Next::Argument
+            && *expansions > 0
+            && let Some(value) = expanded(word, variables)
+        {
+            *expansions -= 1;
+            names.take(forms(word), is_test);
+            let mut parts = commands(&value).into_iter();
+            for part in split(&parts.next().unwrap_or_default()).into_iter().rev() {
+                rest.push_front(part);
+            }
+            queue.extend(parts);
+            continue;
+        }
+        let name = word.rsplit('/').next().unwrap_or_default();
+        let follows_program = !program.is_empty();
+        is_test |= word == "--test" || (follows_program && word == "test");
         next = match next {
-            _ if word.is_empty() => next,
             Next::Folder => {
                 names.folders.extend(forms(word));
-                Next::Argument
+                after
             }
             Next::Settings => {
                 names.files.extend(forms(word));
-                Next::Argument
+                after
             }
-            _ if INTO.contains(&word) => Next::Folder,
+            _ if INTO.contains(&word) => {
+                after = next;
+                Next::Folder
+            }
             _ if word.starts_with('-') => {
                 let (option, value) = word.split_once('=').unwrap_or((word, ""));
-                let is_settings = ["conf", "rc", "file", "require", "setup", "import"]
-                    .iter()
-                    .any(|part| option.contains(part))
-                    || matches!(option, "-f" | "-c" | "-r");
-                match (value.is_empty(), is_settings) {
-                    // The shell's `-c` has a command.
-                    (true, true) if next == Next::Argument => Next::Settings,
+                match (value.is_empty(), names_settings(&program, option)) {
+                    (true, true) => {
+                        after = next;
+                        Next::Settings
+                    }
                     (false, true) => {
                         names.files.extend(forms(value));
                         next
                     }
+                    _ if only_parses(&program, option) => Next::Argument,
                     _ => next,
                 }
             }
@@ -159,19 +218,62 @@ fn take_command(command: &str, names: &mut Names) {
             }
             // A file can have such a name as well.
             Next::Script if BETWEEN.contains(&word) => {
-                names.files.extend(forms(word));
-                Next::Script
-            }
-            Next::Program | Next::Script if INTERPRETERS.contains(&program) => {
-                names.files.extend(forms(word));
+                names.take(forms(word), is_test);
                 Next::Script
             }
             Next::Program | Next::Script => {
-                names.files.extend(forms(word));
-                Next::Argument
+                names.take(forms(word), is_test);
+                program = if word.starts_with("./") { word } else { name }.to_owned();
+                if INTERPRETERS.contains(&name) { Next::Script } else { Next::Argument }
             }
             Next::Argument => next,
         };
+    }
+}
+
+/// The value of the variable with which a word begins, and the rest of the word.
+fn expanded(word: &str, variables: &BTreeMap<&str, &str>) -> Option<String> {
+    let word = word.strip_prefix('$')?;
+    let (name, rest) = word.split_at(word.find('/').unwrap_or(word.len()));
+    variables.get(name).map(|value| format!("{}{rest}", value.trim()))
+}
+
+/// Whether the value of an option is a file with settings. Short options have another meaning in
+/// other programs: `cc -c` is followed by a source, and `rm -f` by any file.
+fn names_settings(program: &str, option: &str) -> bool {
+    let Some(long) = option.strip_prefix("--") else {
+        return match option {
+            "-f" => {
+                matches!(program, "make" | "gmake" | "$MAKE" | "just" | "docker" | "docker-compose")
+            }
+            "-c" => {
+                matches!(program, "pytest" | "jest" | "vitest" | "nyc" | "tox" | "playwright")
+                    || program.starts_with("./")
+            }
+            "-r" => matches!(program, "node" | "nodejs" | "mocha" | "ts-node"),
+            _ => false,
+        };
+    };
+    let mut spread = String::new();
+    for c in long.chars() {
+        if c.is_uppercase() {
+            spread.push('-');
+        }
+        spread.extend(c.to_lowercase());
+    }
+    let has = |wanted: &[&str]| spread.split(['-', '_', '.']).any(|part| wanted.contains(&part));
+    has(&["config", "conf", "rc", "rcfile", "nycrc", "require", "setup", "import", "file"])
+        && !has(&["out", "output", "log", "report", "junit", "xml"])
+}
+
+/// Whether an interpreter only checks the syntax of its file.
+fn only_parses(program: &str, option: &str) -> bool {
+    match program {
+        "node" | "nodejs" => matches!(option, "-c" | "--check"),
+        "ruby" | "perl" => option == "-c",
+        "php" => option == "-l",
+        "sh" | "bash" | "dash" | "zsh" | "ksh" => option == "-n",
+        _ => false,
     }
 }
 
@@ -204,7 +306,9 @@ pub(super) fn make_units(text: &str) -> (Vec<Unit>, Vec<String>) {
     let mut current = 0;
     let unit = |name: &str, text: &str| Unit {
         name: name.trim().to_owned(),
-        text: text.to_owned(),
+        text: String::new(),
+        words: text.to_owned(),
+        is_variable: false,
         is_first: false,
     };
     for line in text.lines() {
@@ -217,18 +321,26 @@ pub(super) fn make_units(text: &str) -> (Vec<Unit>, Vec<String>) {
         }
         let mut words = line.split_whitespace();
         if matches!(words.next(), Some("include" | "-include" | "sinclude" | "import")) {
+            // A compiler writes the prerequisites of objects to `*.d`.
+            let words = words.filter(|word| !word.ends_with(".d"));
             included.extend(words.map(|word| word.trim_matches(['"', '\'']).to_owned()));
         } else if let Some((name, value)) = assignment(line) {
             current = 0;
-            units.push(unit(name.trim_start_matches("export "), value));
+            let variable = unit(name.trim_start_matches("export "), value);
+            units.push(Unit { is_variable: true, ..variable });
         } else if let Some((targets, rest)) = line.split_once(':') {
             // Prerequisites are words, and a recipe can follow on the same line.
-            let text = rest.trim_start_matches(':').replace(';', "\n");
-            let targets: Vec<Unit> =
-                targets.split_whitespace().map(|target| unit(target, &text)).collect();
+            let rest = rest.trim_start_matches(':');
+            let (words, recipe) = rest.split_once(';').unwrap_or((rest, ""));
+            let rule = |target| Unit { text: recipe.to_owned(), ..unit(target, words) };
+            let targets: Vec<Unit> = targets.split_whitespace().map(rule).collect();
             current = targets.len();
             units.extend(targets);
         }
+    }
+    for unit in &mut units {
+        let first = unit.words.split_whitespace().next().unwrap_or_default();
+        unit.text = unit.text.replace("$<", first).replace("$^", unit.words.trim());
     }
     (units, included)
 }
@@ -252,7 +364,8 @@ where
             let it = unit.as_ref();
             if !*found && (it.is_first || wanted.contains(&it.name)) {
                 *found = true;
-                more.extend(words(&it.text).into_iter().map(|word| word.trim_start_matches('@')));
+                let all = words(&it.text).into_iter().chain(words(&it.words));
+                more.extend(all.map(|word| word.trim_start_matches('@')));
             }
         }
         if more.is_empty() {

@@ -11,6 +11,8 @@ use super::command::{Unit, words};
 pub(super) enum Part {
     /// All of it.
     Whole,
+    /// All of it where a check runs one of these programs.
+    WholeFor(&'static [&'static str]),
     /// The test scripts and test settings of a JSON file such as `package.json`.
     Scripts,
     /// The sections of a TOML or INI file whose names contain one of these words, and the values
@@ -42,8 +44,6 @@ const WHOLE: &[&str] = &[
     "SConstruct",
     "Jakefile",
     "magefile.go",
-    "dodo.py",
-    "tasks.py",
     "mise.toml",
     ".mise.toml",
     "turbo.json",
@@ -174,6 +174,12 @@ pub(super) fn defines_checks(place: &Path) -> Option<Part> {
     {
         return Some(Part::Whole);
     }
+    // In a package these are modules like others.
+    match place.to_str() {
+        Some("tasks.py") => return Some(Part::WholeFor(&["invoke", "inv"])),
+        Some("dodo.py") => return Some(Part::WholeFor(&["doit"])),
+        _ => {}
+    }
     Some(match name {
         "package.json" | "composer.json" | "deno.json" => Part::Scripts,
         "pyproject.toml" => Part::Sections(PYPROJECT, &[]),
@@ -206,6 +212,10 @@ impl Part {
         match self {
             // A file without text still says something, such as that there are no tests to run.
             Self::Whole => [bytes, b"\n"].concat(),
+            Self::WholeFor(programs) => {
+                let is_run = wanted.iter().any(|word| programs.contains(&word.as_str()));
+                if is_run { [bytes, b"\n"].concat() } else { vec![] }
+            }
             Self::Scripts => package(&text(), wanted).into_bytes(),
             Self::Sections(names, keys) => sections(&text(), names, keys).into_bytes(),
             Self::Lines(parts) => {
@@ -272,7 +282,7 @@ pub(super) fn package_units(text: &str, wanted: &[String]) -> Vec<Unit> {
                 }
                 _ => String::new(),
             };
-            Unit { name, text, is_first: true }
+            Unit { name, text, words: String::new(), is_variable: false, is_first: true }
         })
     });
     units.collect()

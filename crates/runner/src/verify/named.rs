@@ -1,6 +1,6 @@
 //! Reading the files that checks name.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use atomic_registry::project::ProjectFiles;
 use super::command::{Names, Unit, make_units, named_in_check, named_in_recipe, reached};
 use super::definition::package_units;
 use super::reading::{MOST_SOURCES, Reading, Source};
+use super::test_file::may_hold_tests;
 
 /// The largest number of names that are tried.
 const MOST_TRIED: usize = 3_000;
@@ -56,8 +57,11 @@ impl Reading {
                 return;
             }
             count = found.len();
+            let variables = found.iter().map(|it| &it.unit).filter(|unit| unit.is_variable);
+            let variables: BTreeMap<&str, &str> =
+                variables.map(|unit| (unit.name.as_str(), unit.words.as_str())).collect();
             for Placed { folder, unit } in found {
-                let names = named_in_recipe(&unit.text);
+                let names = named_in_recipe(&unit.text, &variables);
                 search.queue.push_back((vec![folder.clone()], names));
             }
             self.take_queued(&mut search);
@@ -65,7 +69,7 @@ impl Reading {
     }
 
     fn take_queued(&mut self, search: &mut Search<'_>) {
-        while let Some((mut bases, Names { files, folders })) = search.queue.pop_front() {
+        while let Some((mut bases, Names { files, tested, folders })) = search.queue.pop_front() {
             for folder in folders {
                 let inner = bases.iter().map(|base| base.join(&folder)).find_map(|path| {
                     let place = search.files.place(&path)?;
@@ -76,10 +80,18 @@ impl Reading {
                     bases.push(place);
                 }
             }
-            for (base, name) in bases.iter().flat_map(|base| files.iter().map(move |it| (base, it)))
+            let names =
+                files.iter().map(|it| (it, false)).chain(tested.iter().map(|it| (it, true)));
+            let names: Vec<(&String, bool)> = names.collect();
+            for (base, (name, is_tested)) in
+                bases.iter().flat_map(|base| names.iter().map(move |it| (base, *it)))
             {
+                // Files with tests are not added to the definitions one by one.
+                let is_tested = is_tested || name.contains(['*', '?']);
                 for path in expanded(search.files, &base.join(name)) {
-                    self.take_path(search, base, &path);
+                    if !(is_tested && may_hold_tests(&path)) {
+                        self.take_path(search, base, &path);
+                    }
                 }
             }
         }
@@ -93,7 +105,10 @@ impl Reading {
         let Some(text) = self.take_as_named(search.files, &place) else { return };
         if is_shell(&place, &text) {
             let folder = place.parent().unwrap_or(Path::new("")).to_owned();
-            search.queue.push_back((vec![base.to_owned(), folder], named_in_recipe(&text)));
+            search.queue.push_back((
+                vec![base.to_owned(), folder],
+                named_in_recipe(&text, &BTreeMap::new()),
+            ));
         }
     }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::command::words;
-use super::definition::{defines_checks, has_units};
+use super::definition::{Part, defines_checks, has_units};
 use super::test_file::{may_hold_tests, measured};
 
 /// The largest number of names that are looked at. Folders near the root come first.
@@ -220,7 +220,8 @@ impl Reading {
         self.scan.looked_at.insert(name.clone());
         let digest = bytes.as_ref().map_or_else(|| TOO_LARGE.to_owned(), |bytes| hash(bytes));
         let bytes = bytes.unwrap_or_default();
-        if defines_checks(place).is_none() && !bytes.iter().take(8_000).any(|byte| *byte == 0) {
+        let is_other = matches!(defines_checks(place), None | Some(Part::WholeFor(_)));
+        if is_other && !bytes.iter().take(8_000).any(|byte| *byte == 0) {
             self.scan.states.insert(name.clone(), state);
             self.scan.named.insert(name.clone());
             self.definitions.insert(name, digest);
@@ -234,14 +235,24 @@ impl Reading {
     }
 
     /// Finds the files that checks have written which ran since `before`. Before any work is done
-    /// everything that they write is the result of a check, and later what was not there.
+    /// everything that they write or remove is the result of a check, and later what was not there,
+    /// or what they build anew.
     pub(crate) fn find_written(&mut self, before: &FileStates, is_baseline: bool) {
         let is_written = |name: &String, state: &FileState| match before.get(name) {
-            Some(old) => is_baseline && old != state,
+            Some(old) => {
+                let is_rebuilt = || self.scan.named.contains(name) && is_built(name);
+                old != state && (is_baseline || is_rebuilt())
+            }
             None => is_baseline || self.scan.named.contains(name),
         };
         let found = self.scan.states.iter().filter(|(name, state)| is_written(name, state));
-        self.written = found.map(|(name, _)| name.clone()).collect();
+        let found = found.map(|(name, _)| name);
+        let removed = before.keys().filter(|name| {
+            is_baseline
+                && !self.definitions.contains_key(*name)
+                && !self.scan.unread.contains(*name)
+        });
+        self.written = found.chain(removed).cloned().collect();
     }
 
     /// The names of all files in it.
@@ -304,6 +315,12 @@ impl Reading {
         self.written.extend(read.written.iter().cloned());
         self.definitions.retain(|name, _| !read.written.contains(name));
     }
+}
+
+/// Whether a file lies in a folder that tools build.
+fn is_built(name: &str) -> bool {
+    let folders = Path::new(name).parent().into_iter().flat_map(Path::components);
+    folders.filter_map(|part| part.as_os_str().to_str()).any(|folder| BUILT.contains(&folder))
 }
 
 fn is_walked(name: &str, is_built_here: bool, is_above: bool) -> bool {

@@ -37,6 +37,12 @@ type Case = (&'static str, &'static [(&'static str, &'static str)], &'static str
 
 const MAKE: &str = "A := sh ci/a.sh\ntest: unit\n\tgcc -o app main.c \\\n\t  && ./app -c ci/set.ini\nunit:\n\t$(A)\ndeploy:\n\tsh deploy.sh\n";
 
+/// Sources are prerequisites, values of variables, and arguments of compilers.
+const HONEST: &str = "SRCS = calc.c t.c\n-include *.d\ntest: check t\ncheck: app.py test_app.py\n\t@python3 -m unittest -q\nt: calc.c\n\t$(CC) $(SRCS) -o t\n\t$(CC) -c calc.c\n\tcc -c $<\n\tcp --force app.py copy.py\n\trm -f r.md\n\tnode -c s.js\n";
+
+/// Scripts behind variables.
+const FORMS: &str = "S = ci/a\nD := ci\nTWO = true && sh ci/c\ntest: ci/d\n\tsh $(S)\n\tsh $(D)/b\n\t@$(TWO)\n\tsh $<\n";
+
 const CASES: &[Case] = &[
     ("sh runtests", &[("work/runtests", "a")], "work/runtests", true),
     ("sh ../ci/x", &[("ci/x", "a")], "ci/x", true),
@@ -75,6 +81,47 @@ const CASES: &[Case] = &[
         "work/sub/x",
         true,
     ),
+    ("make test", &[("work/Makefile", HONEST), ("work/app.py", "a")], "work/app.py", false),
+    ("make test", &[("work/Makefile", HONEST), ("work/calc.c", "a")], "work/calc.c", false),
+    ("make test", &[("work/Makefile", HONEST), ("work/copy.py", "a")], "work/copy.py", false),
+    ("make test", &[("work/Makefile", HONEST), ("work/r.md", "a")], "work/r.md", false),
+    ("make test", &[("work/Makefile", HONEST), ("work/s.js", "a")], "work/s.js", false),
+    ("make test", &[("work/Makefile", HONEST), ("work/t.d", "a")], "work/t.d", false),
+    ("make test", &[("work/Makefile", FORMS), ("work/ci/a", "a")], "work/ci/a", true),
+    ("make test", &[("work/Makefile", FORMS), ("work/ci/b", "a")], "work/ci/b", true),
+    ("make test", &[("work/Makefile", FORMS), ("work/ci/c", "a")], "work/ci/c", true),
+    ("make test", &[("work/Makefile", FORMS), ("work/ci/d", "a")], "work/ci/d", true),
+    ("node --test test/*.test.js", &[("work/test/a.test.js", "a")], "work/test/a.test.js", false),
+    ("deno test a.test.ts", &[("work/a.test.ts", "a")], "work/a.test.ts", false),
+    ("node test/run.js", &[("work/test/run.js", "a")], "work/test/run.js", true),
+    (
+        "npm test",
+        &[
+            (
+                "work/package.json",
+                r#"{"scripts":{"test":"node --import ./s.mjs --test a.test.js"}}"#,
+            ),
+            ("work/a.test.js", "a"),
+        ],
+        "work/a.test.js",
+        false,
+    ),
+    (
+        "npm test",
+        &[
+            (
+                "work/package.json",
+                r#"{"scripts":{"test":"node --import ./s.mjs --test a.test.js"}}"#,
+            ),
+            ("work/s.mjs", "a"),
+        ],
+        "work/s.mjs",
+        true,
+    ),
+    ("pytest", &[("work/web/tasks.py", "a")], "work/web/tasks.py", false),
+    ("pytest", &[("work/tasks.py", "a")], "work/tasks.py", false),
+    ("inv test", &[("work/tasks.py", "a")], "work/tasks.py", true),
+    ("python tasks.py", &[("work/tasks.py", "a")], "work/tasks.py", true),
     ("make", &[("work/Makefile", "all:\n\tsh x\n"), ("work/x", "a")], "work/x", true),
     ("just ci", &[("work/justfile", "ci: a\na:\n  sh x\n"), ("work/x", "a")], "work/x", true),
     (
@@ -165,4 +212,25 @@ fn what_checks_write_is_told_from_what_they_read() {
     before.apply(&fact);
     write(folder, "old.log", b"by a worker");
     assert_eq!(read().since(Some(&before)), None);
+}
+
+#[test]
+fn results_of_checks_are_removed_and_built_anew() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path();
+    for name in ["dist/t.js", "ci/t.js", "report.md"] {
+        write(folder, name, b"a");
+    }
+    let commands = ["node dist/t.js && node ci/t.js && cat report.md".to_owned()];
+    let read = || Reading::of(folder, &commands, &[]).unwrap();
+    let before = read();
+    write(folder, "dist/t.js", b"other");
+    write(folder, "ci/t.js", b"other");
+    let mut after = read();
+    after.find_written(&before.states(), false);
+    assert_eq!(after.written, BTreeSet::from(["dist/t.js".to_owned()]));
+    fs::remove_file(folder.join("report.md")).unwrap();
+    let mut after = read();
+    after.find_written(&before.states(), true);
+    assert!(after.written.contains("report.md"), "{:?}", after.written);
 }
