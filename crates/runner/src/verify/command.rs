@@ -154,10 +154,6 @@ fn take_command(
     queue: &mut VecDeque<String>,
     names: &mut Names,
 ) {
-    let split = |text: &str| -> Vec<String> {
-        let is_end = |c: char| c.is_whitespace() || "\"'{}<>".contains(c);
-        text.split(is_end).filter(|word| !word.is_empty()).map(str::to_owned).collect()
-    };
     let mut rest: VecDeque<String> = split(command).into();
     let (mut next, mut after) = (Next::Program, Next::Argument);
     let (mut program, mut is_test) = (String::new(), false);
@@ -177,8 +173,7 @@ fn take_command(
             continue;
         }
         let name = word.rsplit('/').next().unwrap_or_default();
-        let follows_program = !program.is_empty();
-        is_test |= word == "--test" || (follows_program && word == "test");
+        is_test |= word == "--test" || (!program.is_empty() && word == "test");
         next = match next {
             Next::Folder => {
                 names.folders.extend(forms(word));
@@ -229,6 +224,11 @@ fn take_command(
             Next::Argument => next,
         };
     }
+}
+
+fn split(text: &str) -> Vec<String> {
+    let is_end = |c: char| c.is_whitespace() || "\"'{}<>".contains(c);
+    text.split(is_end).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
 /// The value of the variable with which a word begins, and the rest of the word.
