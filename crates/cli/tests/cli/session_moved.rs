@@ -163,9 +163,10 @@ fn a_killed_session_is_not_written_again_where_its_project_was() {
         if is_replaced {
             rows.push((&work, vec!["resume", id]));
             let last = scene.run_in(&work, &["resume", "last"]);
-            match fate {
-                DeletedAndReplaced => is_refused(&last, code, says, &case),
-                _ => is_refused(&last, 1, "no session was started in", &case),
+            if fate == DeletedAndReplaced {
+                is_refused(&last, code, says, &case);
+            } else {
+                is_refused(&last, 1, "no session was started in", &case);
             }
         }
         for (folder, args) in rows {
