@@ -135,7 +135,7 @@ pub fn end_orphans() -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Those of [`end_orphans`].
+/// The errors of [`end_orphans`].
 pub fn kill_guarded() -> io::Result<()> {
     let Some(reaper) = REAPER.get() else { return Ok(()) };
     reaper.end_guards(|_| Some(Instant::now()));

@@ -36,7 +36,7 @@ pub(super) struct Begun {
     pub(super) folder: PathBuf,
 }
 
-/// What resuming a session leads to.
+/// The outcome of resuming a session.
 pub(super) enum Resumed {
     /// The run goes on.
     Running(Box<Begun>),

@@ -75,9 +75,9 @@ pub(super) fn completed(dir: &Path) -> Result<Option<Envelope>, Failure> {
 
 /// A completed session, of which only the result is left to show.
 pub(crate) struct Finished {
-    /// What the session was about.
+    /// The first event of the session.
     pub(crate) created: Created,
-    /// How it ended.
+    /// The end of the run.
     pub(crate) ended: Ended,
     /// The event that completed it.
     last: Envelope,

@@ -124,7 +124,7 @@ fn is_refused(refused: &Ran, code: i32, says: &str, case: &str) {
     assert!(refused.stderr.contains(says), "{case}: {refused:?}");
 }
 
-/// What becomes of the project folder after its session was killed.
+/// A change to the project folder after its session was killed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
     Moved,
@@ -318,7 +318,7 @@ fn in_a_copy_nothing_is_made_of_a_session_that_cannot_go_on() {
     let refused = scene.run_in(&copy, &["resume", &scene.id, "--here", "--backend", "nonsense"]);
     assert_ne!(refused.code, Some(0), "{refused:?}");
     assert_eq!(count(&copy), 1);
-    // What is printed about deleting does not ask to delete the original.
+    // The hints do not suggest deleting the original.
     let asked = scene.run_in(&copy, &["sessions", "rm", &scene.id]);
     is_refused(&asked, 2, "the one in this copy: ", "");
     assert!(!asked.stderr.contains("go on with the original"), "{asked:?}");
@@ -351,7 +351,7 @@ fn the_sessions_of_a_moved_project_are_listed_there() {
     scene.is_done_once();
 }
 
-/// A backup beside a session is no second session with its id.
+/// A backup beside a session is treated as a copy.
 #[test]
 fn a_backup_beside_a_session_is_a_copy() {
     let scene = Scene::failed();

@@ -18,7 +18,7 @@ fn edit(project: &Project, change: impl FnOnce(&mut Vec<Value>)) {
     fs::write(project.session().join("tasks.json"), text).unwrap();
 }
 
-/// A fan over these tasks that notes each in `order`, and fails for `b` while there is no file `go`.
+/// Workflow that writes each task into the file `order`, and fails for `b` until the file `go` exists.
 fn fan(tasks: &Value, then: &str) -> Value {
     let work = "id={item.id}; echo \"$id\" >> order; test -e go || test \"$id\" != b";
     json!({"state": {"tasks": tasks}, "nodes": [

@@ -161,7 +161,7 @@ fn a_file_that_the_check_names_is_a_definition() {
     assert_eq!(env.summary()["changedChecks"], files);
 }
 
-/// The change of an attempt that failed is not forgotten, and the task that mends it shares it.
+/// A failed attempt that changed a check counts against its task and the bug-fix task.
 #[test]
 fn a_failed_attempt_that_changed_a_check_counts_against_its_task() {
     let env = TestEnv::new();
@@ -370,7 +370,7 @@ fn with_required_checks_an_unverified_task_fails_the_run() {
     assert!(bad.stderr.contains(why), "{}", bad.stderr);
     assert_eq!(env.ledger().len(), 2, "no review was paid for");
 
-    // What is not verified is done again, after the checks have run on the work before.
+    // Resume runs the baseline, then does the unverified tasks again.
     fs::write(env.work().join("ready"), "").unwrap();
     let again = env.run(["resume", "last"]);
     assert_eq!(told(&env, &again), "Completed: 2 of 2 tasks verified by \"test -e ready\"");

@@ -73,7 +73,7 @@ fn what_the_planner_changes_is_named_and_was_never_green_before() {
     assert!(ran.stdout.contains("\nRemoved tests: tests/a.rs removed\n"), "{}", ran.stdout);
 }
 
-/// Nobody but Atomic says that a task is verified.
+/// Only Atomic sets `verified`.
 #[test]
 fn a_person_cannot_write_that_a_task_is_verified() {
     let env = TestEnv::new();
