@@ -1,5 +1,6 @@
 //! An answer on its way to the program.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -16,7 +17,7 @@ pub(super) struct Answer {
     /// The HTTP status.
     pub(super) status: u16,
     /// The headers besides those that every answer has.
-    pub(super) headers: Vec<(&'static str, String)>,
+    pub(super) headers: Vec<(Cow<'static, str>, String)>,
     /// The body.
     pub(super) pieces: VecDeque<Piece>,
     /// What comes after it.
@@ -56,7 +57,7 @@ impl Answer {
         let piece = Piece { after: Duration::ZERO, bytes: body.into() };
         Self {
             status,
-            headers: vec![("content-type", content.to_owned())],
+            headers: vec![("content-type".into(), content.to_owned())],
             pieces: VecDeque::from([piece]),
             end: End::Finish,
         }
@@ -70,7 +71,8 @@ impl Answer {
         let mut response = Response::builder().status(self.status);
         for (name, value) in self.headers {
             let value = HeaderValue::try_from(value).map_err(|_| Broken)?;
-            response = response.header(HeaderName::from_static(name), value);
+            let name = HeaderName::try_from(name.as_ref()).map_err(|_| Broken)?;
+            response = response.header(name, value);
         }
         let playback = Playback { pieces: self.pieces, end: self.end, sleep: None, flushed: false };
         response.body(playback).map_err(|_| Broken)

@@ -85,7 +85,7 @@ fn kind_of(status: u16) -> &'static str {
 }
 
 fn with_id(mut answer: Answer) -> Answer {
-    answer.headers.push(("request-id", new_id("req")));
+    answer.headers.push(("request-id".into(), new_id("req")));
     answer
 }
 

@@ -1,5 +1,6 @@
 //! The placeholders in texts and inputs.
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::asked::{Asked, Situation};
@@ -55,9 +56,44 @@ impl<'a> Filling<'a> {
     }
 }
 
+/// The value of a header in which `{epoch+n}`, `{date+n}` and `{time+n}` are replaced by the time `n`
+/// seconds after `now`.
+pub(super) fn header(value: &str, now: Timestamp) -> String {
+    let Some((before, rest)) = value.split_once('{') else { return value.to_owned() };
+    let Some((name, after)) = rest.split_once('}') else { return value.to_owned() };
+    let filled = name.split_once('+').and_then(|(form, seconds)| {
+        let at = now.checked_add(SignedDuration::from_secs(seconds.parse().ok()?)).ok()?;
+        match form {
+            "epoch" => Some(at.as_second().to_string()),
+            "date" => Some(at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()),
+            "time" => Some(at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
+            _ => None,
+        }
+    });
+    filled.map_or_else(|| value.to_owned(), |filled| format!("{before}{filled}{after}"))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Filling;
+    use jiff::Timestamp;
+
+    use super::{Filling, header};
+
+    #[test]
+    fn times_in_headers_count_from_the_moment_of_the_answer() {
+        let now = Timestamp::from_second(1_000_000_000).unwrap();
+        for (value, expected) in [
+            ("{epoch+70}", "1000000070"),
+            ("{date+70}", "Sun, 09 Sep 2001 01:47:50 GMT"),
+            ("{time+3600}", "2001-09-09T02:46:40Z"),
+            ("at {epoch+1}s", "at 1000000001s"),
+            ("70", "70"),
+            ("{what+70}", "{what+70}"),
+            ("{epoch}", "{epoch}"),
+        ] {
+            assert_eq!(header(value, now), expected, "{value}");
+        }
+    }
     use serde_json::json;
 
     #[test]

@@ -1,10 +1,12 @@
 //! Reading scripts.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use hyper::header::{HeaderName, HeaderValue};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::Value;
@@ -170,6 +172,7 @@ struct RawReply {
     delay_ms: u64,
     chunk: Option<usize>,
     pause_ms: u64,
+    headers: BTreeMap<String, String>,
     hang: bool,
     error: Option<ApiError>,
     broken: Option<Break>,
@@ -193,6 +196,9 @@ impl TryFrom<RawReply> for Reply {
             (false, None, Some(how)) => Ending::Broken(how),
             _ => return Err("`hang`, `error` and `broken` exclude each other; keep one of them"),
         };
+        if raw.headers.iter().any(|(name, value)| !is_header(name, value)) {
+            return Err("a header has a name or a value that HTTP does not allow; correct it");
+        }
         let chunk = raw.chunk.map(|size| {
             NonZeroUsize::new(size).ok_or("`chunk` is 0; give the characters of a piece")
         });
@@ -203,9 +209,14 @@ impl TryFrom<RawReply> for Reply {
             delay: Duration::from_millis(raw.delay_ms),
             chunk: chunk.transpose()?,
             pause: Duration::from_millis(raw.pause_ms),
+            headers: raw.headers,
             ending,
         })
     }
+}
+
+fn is_header(name: &str, value: &str) -> bool {
+    HeaderName::try_from(name).is_ok() && HeaderValue::try_from(value).is_ok()
 }
 
 /// One entry of `do`, as it is written.

@@ -1,5 +1,6 @@
 //! What the model is to say, and when.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -79,6 +80,9 @@ pub struct Reply {
     pub chunk: Option<NonZeroUsize>,
     /// How long the server waits between two pieces.
     pub pause: Duration,
+    /// Headers of the HTTP response. `{epoch+70}`, `{date+70}` and `{time+70}` in a value are replaced by
+    /// the time in 70 seconds: in seconds since 1970, as a date of HTTP, and by RFC 3339.
+    pub headers: BTreeMap<String, String>,
     /// How it ends.
     pub ending: Ending,
 }
@@ -219,6 +223,13 @@ impl Reply {
     /// A text that is broken like this.
     pub fn broken(how: Break) -> Self {
         Self { ending: Ending::Broken(how), ..Self::say("This reply is broken.") }
+    }
+
+    /// Adds a header to the HTTP response.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.insert(name.to_owned(), value.to_owned());
+        self
     }
 
     /// Adds a part.

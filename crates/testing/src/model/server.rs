@@ -15,6 +15,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -23,7 +24,7 @@ use super::answer::{Answer, Broken, Playback};
 use super::asked::{Asked, Situation};
 use super::choose::Found;
 use super::dialect::{self, Dialect, Spoken};
-use super::fill::Filling;
+use super::fill::{Filling, header};
 use super::record::{Chosen, Log, Received};
 use super::script::{Action, ApiError, Ending, Reply, Script};
 
@@ -234,17 +235,33 @@ fn play(script: &Script, speaker: &dyn Dialect, asked: &Asked<'_>) -> (Chosen, A
         Found::Nothing => (Chosen::Unmatched, Cow::Owned(Reply::say(&default(script, &situation)))),
     };
     let delay = reply.delay;
-    if let Ending::Error(error) = &reply.ending {
-        return (chosen, speaker.refuse(error), delay);
-    }
-    let is_scripted = chosen != Chosen::Unmatched;
+    let mut answer = match &reply.ending {
+        Ending::Error(error) => speaker.refuse(error),
+        Ending::Finish | Ending::Hang | Ending::Broken(_) => {
+            said(speaker, asked, &situation, &reply, chosen != Chosen::Unmatched)
+        }
+    };
+    let now = Timestamp::now();
+    let headers = reply.headers.iter();
+    answer.headers.extend(headers.map(|(name, value)| (name.clone().into(), header(value, now))));
+    (chosen, answer, delay)
+}
+
+/// A reply as an answer; placeholders are replaced in what is scripted.
+fn said(
+    speaker: &dyn Dialect,
+    asked: &Asked<'_>,
+    situation: &Situation,
+    reply: &Reply,
+    is_scripted: bool,
+) -> Answer {
     let parts = if is_scripted {
-        let filling = Filling::new(asked, &situation);
+        let filling = Filling::new(asked, situation);
         reply.actions.iter().map(|action| fill(&filling, action)).collect()
     } else {
         reply.actions.clone()
     };
-    (chosen, speaker.write(&Spoken { parts, reply }, asked), delay)
+    speaker.write(&Spoken { parts, reply: Cow::Borrowed(reply) }, asked)
 }
 
 /// What is said when no turn fits.

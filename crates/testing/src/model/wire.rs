@@ -128,7 +128,7 @@ fn without_content(how: Break, content: &str) -> Answer {
 pub(super) fn refusal(error: &ApiError, body: &Value) -> Answer {
     let mut answer = Answer::whole(error.status, JSON, body.to_string());
     if let Some(seconds) = error.retry_after {
-        answer.headers.push(("retry-after", seconds.to_string()));
+        answer.headers.push(("retry-after".into(), seconds.to_string()));
     }
     answer
 }
@@ -323,7 +323,7 @@ impl Events {
         }
         let piece = |(after, text): (_, String)| Piece { after, bytes: text.into() };
         let pieces = pieces.into_iter().map(piece).collect();
-        let headers = vec![("content-type", EVENTS.to_owned())];
+        let headers = vec![("content-type".into(), EVENTS.to_owned())];
         Answer { status: 200, headers, pieces, end: End::Finish }
     }
 }

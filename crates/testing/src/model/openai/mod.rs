@@ -44,6 +44,6 @@ fn overloaded() -> (u16, Value) {
 }
 
 fn with_id(mut answer: Answer) -> Answer {
-    answer.headers.push(("x-request-id", new_id("req")));
+    answer.headers.push(("x-request-id".into(), new_id("req")));
     answer
 }
