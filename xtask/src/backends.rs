@@ -81,6 +81,22 @@ struct Table {
     exception: Vec<Exception>,
     capability: Vec<Capability>,
     failure: Vec<Capability>,
+    #[serde(default)]
+    trouble: Vec<Trouble>,
+}
+
+/// Trouble with a provider, as a program tells it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Trouble {
+    trouble: String,
+    backend: String,
+    /// The field of the program's protocol.
+    field: String,
+    /// What it says, shortened.
+    sample: String,
+    /// What is made of it: the code, the status, and the time of the next try.
+    becomes: String,
 }
 
 /// A backend with a column.
@@ -180,6 +196,11 @@ impl Table {
                 problems.push(format!("the exception {check} of {backend} is about nothing here"));
             }
         }
+        for Trouble { backend, trouble, .. } in &self.trouble {
+            if !columns.iter().any(|column| column.name == *backend) {
+                problems.push(format!("the trouble {trouble} is about no backend: {backend}"));
+            }
+        }
         if problems.is_empty() { Ok(()) } else { Err(format!("{TABLE}: {}", problems.join("\n"))) }
     }
 
@@ -195,6 +216,7 @@ impl Table {
     fn draw(&self, columns: &[Column]) -> String {
         let capabilities = self.draw_lines("", &self.capability, columns);
         let failures = self.draw_lines("code", &self.failure, columns);
+        let trouble = self.draw_trouble(columns);
         format!(
             "\
 # Backends
@@ -212,8 +234,30 @@ see instead.
 
 Each has a code of its own, a message that says what to do, and a policy: wait, try again, or fail.
 
-{failures}"
+{failures}
+## Provider trouble
+
+The words of each program for trouble with its provider, recorded with the versions in the table, and
+what Atomic makes of them: the code, the status, and the time of the next try (`retry_at`). The status
+decides where the program tells one, and words where it does not; among errors with the status 429,
+words tell a used up quota from a limited rate. Inside a turn trouble may last two minutes, and a turn
+whose next try is more than a minute away is ended at once. *Untested* means that it cannot be seen
+without a login.
+
+{trouble}"
         )
+    }
+
+    fn draw_trouble(&self, columns: &[Column]) -> String {
+        let mut text = "| trouble | program | field | sample | becomes |\n".to_owned();
+        text.push_str("|---|---|---|---|---|\n");
+        for Trouble { trouble, backend, field, sample, becomes } in &self.trouble {
+            let column = columns.iter().find(|column| column.name == *backend);
+            let program = column.map(Column::heading).unwrap_or_default();
+            let row = [trouble, &program, field, sample, becomes].map(|it| it.replace('|', "\\|"));
+            text.push_str(&format!("| {} |\n", row.join(" | ")));
+        }
+        text
     }
 
     fn draw_lines(&self, corner: &str, lines: &[Capability], columns: &[Column]) -> String {
@@ -267,6 +311,13 @@ mod tests {
         [[failure]]
         name = "`gone`"
         checks = ["is_told"]
+
+        [[trouble]]
+        trouble = "429"
+        backend = "one"
+        field = "`status`"
+        sample = "`busy|60`"
+        becomes = "`rate_limited`"
     "#;
 
     fn table(more: &str) -> Table {
@@ -346,6 +397,7 @@ mod tests {
             "| Stage | yes |",
             "| code | The One 1.0, 1.1 |",
             "| `gone` | yes |",
+            "| 429 | The One 1.0, 1.1 | `status` | `busy\\|60` | `rate_limited` |",
         ] {
             assert!(page.lines().any(|it| it == line), "{line}\n{page}");
         }

@@ -284,7 +284,7 @@ fn a_tenth_of_the_long_tests_is_played_and_can_be_played_again() {
     let line = "playing a tenth of the long tests: ATOMIC_TEST_SAMPLE=27; --full plays all of them";
     assert!(said.starts_with(line), "{said}");
     assert!(calls.lines().all(|call| call.contains(" sample=27 ")), "{calls}");
-    let older = "--partition hash:8/10 -E test(real_agent) & test(::older::)";
+    let older = "--partition hash:8/10 -E test(real_agent) & (test(::older::) | test(::long::))";
     assert_eq!(calls.lines().filter(|call| call.contains(older)).count(), 1, "{calls}");
 
     // Without a commit the seed is 0.

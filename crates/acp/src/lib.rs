@@ -6,11 +6,13 @@
 
 mod narrator;
 mod prompt;
+mod provider;
 mod question;
 mod tool;
 mod typed;
 
 pub use narrator::{Narrator, Spent, Voice, message, plan_of_tasks, user_message};
 pub use prompt::{Prompt, Slash};
+pub use provider::ProviderWaits;
 pub use question::{Choices, Form};
 pub use tool::{Look, Seen};

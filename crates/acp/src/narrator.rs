@@ -9,10 +9,11 @@ use agent_client_protocol::v1::schema::{
 };
 use atomic_event::{
     AnsweredBy, Delta, Event, Helper, HelperState, Report, Started, StepId, Stop, Todo, TurnEvent,
-    Usage, Wait,
+    TurnSpending, Usage, Wait,
 };
 use serde_json::Value;
 
+use crate::ProviderWaits;
 use crate::tool::{Look, Tools};
 use crate::typed::Typed;
 
@@ -37,27 +38,27 @@ pub struct Narrator {
     said: Typed,
     thought: Typed,
     spent: Spent,
+    waits: ProviderWaits,
 }
 
 /// What was spent so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spent {
-    /// Tokens, those that were read and those that were written.
-    pub tokens: u64,
-    usd: f64,
-    is_unknown: bool,
-}
+pub struct Spent(TurnSpending);
 
 impl Spent {
-    /// The money; unknown as soon as a part of it is.
+    /// Tokens, those that were read and those that were written.
+    pub fn tokens(self) -> u64 {
+        self.0.total().tokens
+    }
+
+    /// The money, estimates included; unknown as soon as a part of it is.
     pub fn usd(self) -> Option<f64> {
-        Some(self.usd).filter(|_| !self.is_unknown)
+        let total = self.0.total();
+        total.known_usd().or(Some(0.0)).filter(|_| !total.cost_unknown)
     }
 
     fn add(&mut self, usage: &Usage) {
-        self.tokens += usage.input_tokens + usage.output_tokens;
-        self.usd += usage.cost_usd.unwrap_or(0.0);
-        self.is_unknown |= usage.cost_usd.is_none();
+        self.0.add(usage);
     }
 }
 
@@ -128,6 +129,7 @@ impl Narrator {
             said: Typed::default(),
             thought: Typed::default(),
             spent: Spent::default(),
+            waits: ProviderWaits::default(),
         }
     }
 
@@ -155,13 +157,14 @@ impl Narrator {
                 let text = answered.answer.text();
                 vec![message(&format!("Answered by policy, nobody was asked: {text}"))]
             }
+            Event::Provider(provider) => {
+                self.waits.line(provider).map(|line| message(&line)).into_iter().collect()
+            }
             Event::Noted { text } => vec![message(&format!("Note: {text}"))],
             Event::SessionResumed(resumed) if resumed.revived => {
                 vec![message("What had failed gets another chance.")]
             }
-            Event::RunPaused { .. } | Event::RunWaiting { .. } | Event::RunFinished { .. } => {
-                self.tools.close(None, false)
-            }
+            Event::RunStopped(_) | Event::RunFinished { .. } => self.tools.close(None, false),
             Event::SessionCreated(_)
             | Event::SessionResumed(_)
             | Event::ConversationOpened { .. }
@@ -295,8 +298,9 @@ fn helper_line(helper: &Helper) -> String {
 
 fn wait_line(wait: &Wait) -> String {
     let trouble = wait.code.replace('_', " ");
-    let seconds = wait.delay_ms.div_ceil(1_000);
-    format!("{trouble} (try {}); the program tries again in {seconds} s", wait.attempt)
+    let delay = wait.delay_ms.map(|ms| format!(" in {} s", ms.div_ceil(1_000)));
+    let delay = delay.unwrap_or_default();
+    format!("{trouble} (try {}); the program tries again{delay}", wait.attempt)
 }
 
 #[cfg(test)]

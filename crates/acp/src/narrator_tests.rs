@@ -104,7 +104,7 @@ fn an_agent_is_heard_as_it_writes() {
         tools_used: 0,
         tokens: 0,
     };
-    let wait = Wait { code: "rate_limited".to_owned(), attempt: 2, delay_ms: 1_500 };
+    let wait = Wait { code: "rate_limited".to_owned(), attempt: 2, delay_ms: Some(1_500) };
     let todo = |content: &str, status: &str| Todo {
         content: content.to_owned(),
         status: status.to_owned(),

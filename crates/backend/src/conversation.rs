@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::pin::Pin;
 
 use atomic_event::{
-    AgentName, Answer, BackendId, ConversationId, QuestionId, StepError, TurnEvent, Usage,
+    AgentName, Answer, BackendId, ConversationId, Payer, QuestionId, StepError, TurnEvent, Usage,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use crate::login::Credential;
 use crate::{BackendError, ToolRules};
 
 /// A future that can be held behind `dyn`.
@@ -26,12 +27,25 @@ pub trait Backend: Send + Sync {
     /// The name used in settings, facts and on the screen.
     fn id(&self) -> BackendId;
 
-    /// Whether turns report what they cost. A money ceiling on one that does not is refused.
+    /// Whether the program states what its turns cost.
     fn reports_cost(&self) -> bool;
+
+    /// Whether the cost of turns with a model can be told, by the program or by the
+    /// [price table](crate::prices). Where it cannot, a limit on money is refused.
+    fn knows_price(&self, _model: Option<&str>) -> bool {
+        self.reports_cost()
+    }
 
     /// Whether a conversation that is continued knows what was said in it.
     fn remembers(&self) -> bool {
         true
+    }
+
+    /// The credentials for model calls with this model, the one that pays first, as far as they are
+    /// known before the program is started. None where nothing is paid or nobody is logged in. The
+    /// error says what is wrong with the user's settings.
+    fn credentials(&self, _: &Place, _model: Option<&str>) -> Result<Vec<Credential>, String> {
+        Ok(vec![])
     }
 
     /// Opens a conversation, or continues the one named in `request.resume`. When it returns, the
@@ -64,6 +78,12 @@ pub trait Backend: Send + Sync {
 pub trait Conversation: Send + Sync {
     /// The program's own id, by which the conversation can be continued later.
     fn id(&self) -> ConversationId;
+
+    /// The payer that the program has reported since it was started, where that is another one than
+    /// the first of [`Backend::credentials`].
+    fn payer(&self) -> Option<Payer> {
+        None
+    }
 
     /// Sends one prompt. One turn at a time.
     fn send(&self, prompt: String) -> BoxFuture<'_, Result<Turn, BackendError>>;

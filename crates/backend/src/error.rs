@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use atomic_event::{BackendId, ConversationId, StepError};
+use atomic_event::{BackendId, ConversationId, Outage, StepError};
 
 /// Why a conversation could not be opened or a turn not be carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,12 +34,12 @@ pub enum BackendError {
         backend: BackendId,
     },
     /// The provider asks us to wait.
-    #[error("{backend}: the provider limits the rate of requests{}", wait(*.retry_after_secs))]
+    #[error("{backend}: the provider limits the rate of requests{}", status(*.outage))]
     RateLimited {
         /// Which backend.
         backend: BackendId,
-        /// How long to wait, where it said so.
-        retry_after_secs: Option<u64>,
+        /// The status, and when requests are accepted again.
+        outage: Outage,
     },
     /// What was paid for is used up.
     #[error("{backend}: the quota of this account is used up: {message}")]
@@ -48,6 +48,8 @@ pub enum BackendError {
         backend: BackendId,
         /// What the provider says, such as when it is renewed.
         message: String,
+        /// The status, and when the quota is renewed. Without that time waiting does not help.
+        outage: Outage,
     },
     /// The provider cannot be reached, or fails.
     #[error("{backend}: the provider cannot be reached or is out of order: {message}")]
@@ -56,6 +58,8 @@ pub enum BackendError {
         backend: BackendId,
         /// What happened.
         message: String,
+        /// The status, unless the connection itself failed.
+        outage: Outage,
     },
     /// The model will not do what it was asked to.
     #[error("{backend}: the model refuses the request: {message}")]
@@ -82,10 +86,12 @@ pub enum BackendError {
         message: String,
     },
     /// The provider cannot keep up.
-    #[error("{backend}: the provider is overloaded; try again later")]
+    #[error("{backend}: the provider is overloaded{}", status(*.outage))]
     Overloaded {
         /// Which backend.
         backend: BackendId,
+        /// The status, and when requests are accepted again.
+        outage: Outage,
     },
     /// The conversation no longer fits into the model.
     #[error("{backend}: the conversation has outgrown the model's context")]
@@ -131,6 +137,29 @@ pub enum BackendError {
 }
 
 impl BackendError {
+    /// The provider's trouble, where waiting for the provider can help. A quota that is used up
+    /// comes back only where the provider says when.
+    fn outage(&self) -> Option<Outage> {
+        match self {
+            Self::RateLimited { outage, .. }
+            | Self::Overloaded { outage, .. }
+            | Self::Unavailable { outage, .. } => Some(*outage),
+            Self::QuotaUsedUp { outage, .. } => outage.retry_at_ms.map(|_| *outage),
+            Self::NotInstalled { .. }
+            | Self::TooOld { .. }
+            | Self::LoginNeeded { .. }
+            | Self::Refused { .. }
+            | Self::ModelUnknown { .. }
+            | Self::Rejected { .. }
+            | Self::ContextOverflow { .. }
+            | Self::Exited { .. }
+            | Self::Garbled { .. }
+            | Self::ConversationGone { .. }
+            | Self::Misconfigured(_)
+            | Self::Misused { .. } => None,
+        }
+    }
+
     /// A short, stable word for the kind of failure.
     pub fn code(&self) -> &'static str {
         match self {
@@ -156,10 +185,10 @@ impl BackendError {
 
 impl From<BackendError> for StepError {
     fn from(error: BackendError) -> Self {
-        Self::new(error.code(), error.to_string())
+        Self { outage: error.outage(), ..Self::new(error.code(), error.to_string()) }
     }
 }
 
-fn wait(secs: Option<u64>) -> String {
-    secs.map_or_else(String::new, |secs| format!("; it asks to wait {secs} s"))
+fn status(outage: Outage) -> String {
+    outage.status.map_or_else(String::new, |status| format!(" (status {status})"))
 }

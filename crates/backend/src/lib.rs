@@ -14,9 +14,11 @@ pub mod guard;
 pub mod login;
 pub mod opencode;
 mod outlet;
+pub mod prices;
 mod process;
 #[cfg(test)]
 mod recordings;
+mod retry_time;
 pub mod script;
 mod serving;
 mod temporary;
@@ -32,3 +34,4 @@ pub use conversation::{
 pub use error::BackendError;
 pub use temporary::PrivateFolder;
 pub use tools::{ToolDecision, ToolRule, ToolRules};
+pub use trouble::PROVIDER_PATIENCE;

@@ -2,11 +2,19 @@
 
 use std::time::Duration;
 
-use atomic_event::{BackendId, StepError};
+use atomic_event::{BackendId, Outage, StepError};
 use serde_json::Value;
 
 use crate::BackendError;
+use crate::retry_time;
 use crate::words::shorten;
+
+/// How long trouble with a provider may last inside a turn. Afterwards the turn fails, and its caller
+/// waits for the provider without a program.
+pub const PROVIDER_PATIENCE: Duration = Duration::from_secs(120);
+
+/// The furthest next try that is waited for inside a turn.
+const FURTHEST_TRY: Duration = Duration::from_secs(60);
 
 /// Long enough for a login to be renewed.
 const A_MOMENT: Duration = Duration::from_secs(10);
@@ -15,8 +23,10 @@ const A_MOMENT: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trouble {
     pub(crate) kind: Kind,
-    /// What is said about it.
+    /// The words of the error.
     pub(crate) words: String,
+    /// The status, and when the provider accepts requests again, as far as the program says so.
+    pub(crate) outage: Outage,
 }
 
 /// Kinds of trouble.
@@ -48,28 +58,56 @@ impl Kind {
         Self::Rejected,
     ];
 
-    /// How long the program may try again. Most kinds do not pass by waiting; a moment is left for a
-    /// login that the program renews by itself.
-    pub(crate) fn patience(self, window: Duration) -> Duration {
+    /// How long the program may try again inside a turn, of the `most` that any trouble may last. Most
+    /// kinds do not pass by waiting; a moment is left for a login that the program renews by itself.
+    pub(crate) fn patience(self, most: Duration) -> Duration {
         match self {
-            Self::RateLimited | Self::Overloaded | Self::Unavailable => window,
+            Self::RateLimited | Self::Overloaded | Self::Unavailable => most,
             Self::Quota
             | Self::Login
             | Self::ContextOverflow
             | Self::Refused
             | Self::ModelUnknown
             | Self::ConversationGone
-            | Self::Rejected => window.min(A_MOMENT),
+            | Self::Rejected => most.min(A_MOMENT),
         }
     }
 
     /// The code of the error it leads to.
     pub(crate) fn code(self) -> &'static str {
-        Trouble { kind: self, words: String::new() }.into_backend_error("").code()
+        Trouble::new(self, "").into_backend_error("").code()
     }
 }
 
 impl Trouble {
+    /// Trouble of which only the words are known. They may name the time of the next try.
+    pub(crate) fn new(kind: Kind, words: impl Into<String>) -> Self {
+        let words = words.into();
+        let retry_at_ms = retry_time::in_words(&words, now_ms());
+        Self { kind, words, outage: Outage { status: None, retry_at_ms } }
+    }
+
+    /// Adds the status that the provider answered with.
+    #[must_use]
+    pub(crate) fn with_status(mut self, status: Option<u16>) -> Self {
+        self.outage.status = status;
+        self
+    }
+
+    /// Adds the time at which the provider accepts requests again, in milliseconds since 1970.
+    #[must_use]
+    pub(crate) fn with_retry_at(mut self, retry_at_ms: Option<i64>) -> Self {
+        self.outage.retry_at_ms = retry_at_ms.or(self.outage.retry_at_ms);
+        self
+    }
+
+    /// Whether the next try is too far away to wait for it inside a turn: further than a minute, or
+    /// further than `most`, the time that any trouble may last.
+    pub(crate) fn is_far(&self, most: Duration) -> bool {
+        let most = i64::try_from(most.min(FURTHEST_TRY).as_millis()).unwrap_or(i64::MAX);
+        self.outage.retry_at_ms.is_some_and(|at| at.saturating_sub(now_ms()) > most)
+    }
+
     /// As an error of this backend.
     pub(crate) fn into_error(self, backend: &str) -> StepError {
         self.into_backend_error(backend).into()
@@ -77,16 +115,19 @@ impl Trouble {
 
     pub(crate) fn into_backend_error(self, backend: &str) -> BackendError {
         let (backend, message) = (BackendId::from(backend), shorten(&self.words));
+        // A time that is over was that of a try that has failed since.
+        let retry_at_ms = self.outage.retry_at_ms.filter(|at| *at > now_ms());
+        let outage = Outage { retry_at_ms, ..self.outage };
         match self.kind {
-            Kind::RateLimited => BackendError::RateLimited { backend, retry_after_secs: None },
-            Kind::Quota => BackendError::QuotaUsedUp { backend, message },
-            Kind::Overloaded => BackendError::Overloaded { backend },
+            Kind::RateLimited => BackendError::RateLimited { backend, outage },
+            Kind::Quota => BackendError::QuotaUsedUp { backend, message, outage },
+            Kind::Overloaded => BackendError::Overloaded { backend, outage },
             Kind::Unavailable => {
                 // The program's own word for it helps nobody.
                 let says_nothing = matches!(message.as_str(), "" | "unknown");
                 let guess = "no connection, or it broke off".to_owned();
                 let message = if says_nothing { guess } else { message };
-                BackendError::Unavailable { backend, message }
+                BackendError::Unavailable { backend, message, outage }
             }
             Kind::Login => BackendError::LoginNeeded { backend },
             Kind::ContextOverflow => BackendError::ContextOverflow { backend },
@@ -100,19 +141,24 @@ impl Trouble {
     }
 }
 
+/// The time, in milliseconds since 1970.
+pub(crate) fn now_ms() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
 /// What a status and the words around it mean. The words decide where the status leaves it open.
 pub(crate) fn kind(status: Option<u16>, words: &str, code: &str) -> Kind {
     // A limit of the rate alone is said to be just that, and no more.
     let said = format!("{words} {code}").to_lowercase();
     let said = said.replace("not your usage limit", "").replace("rate limit reached", "rate limit");
     let says = |parts: &[&str]| parts.iter().any(|part| said.contains(part));
-    if says(&["prompt is too long", "prompt_too_long", "context window", "maximum context"]) {
+    if status == Some(413) || says(OVERFLOW) {
         return Kind::ContextOverflow;
     }
     if says(&["no conversation found"]) {
         return Kind::ConversationGone;
     }
-    if says(&["usage limit", "limit reached", "credit balance", "quota", "billing"]) {
+    if says(QUOTA) {
         return Kind::Quota;
     }
     match status {
@@ -132,6 +178,20 @@ pub(crate) fn kind(status: Option<u16>, words: &str, code: &str) -> Kind {
         None => Kind::Rejected,
     }
 }
+
+/// Words and codes for a conversation that no longer fits into the model.
+const OVERFLOW: &[&str] = &[
+    "prompt is too long",
+    "prompt as too long",
+    "prompt_too_long",
+    "context window",
+    "maximum context",
+    "context_length_exceeded",
+];
+
+/// Words and codes for a limit of the account.
+const QUOTA: &[&str] =
+    &["usage limit", "limit reached", "regain access", "credit balance", "quota", "billing"];
 
 /// How programs call it when nobody is at the other end, or nobody who speaks the language.
 const CONNECTION: &[&str] = &[
@@ -166,18 +226,63 @@ pub(crate) fn words_of(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, Trouble, kind};
+    use std::time::Duration;
+
+    use atomic_event::Outage;
+
+    use super::{Kind, Trouble, kind, now_ms};
 
     #[test]
     fn trouble_without_words_is_told_in_ours() {
         let told = |words: &str| {
-            let trouble = Trouble { kind: Kind::Unavailable, words: words.to_owned() };
+            let trouble = Trouble::new(Kind::Unavailable, words);
             trouble.into_backend_error("x").to_string()
         };
         for words in ["", "unknown"] {
             assert!(told(words).ends_with(": no connection, or it broke off"), "{}", told(words));
         }
         assert!(told("ECONNREFUSED").ends_with(": ECONNREFUSED"));
+    }
+
+    #[test]
+    fn waiting_helps_where_the_provider_says_until_when() {
+        let error = |kind, words: &str, at| {
+            Trouble::new(kind, words)
+                .with_status(Some(429))
+                .with_retry_at(at)
+                .into_error("x")
+                .outage
+        };
+        let outage = |retry_at_ms| Some(Outage { status: Some(429), retry_at_ms });
+        let (past, later) = (now_ms() - 1_000, now_ms() + 3_600_000);
+        assert_eq!(error(Kind::RateLimited, "", Some(later)), outage(Some(later)));
+        assert_eq!(error(Kind::RateLimited, "", Some(past)), outage(None));
+        assert_eq!(error(Kind::RateLimited, "", None), outage(None));
+        assert_eq!(error(Kind::Quota, "", Some(later)), outage(Some(later)));
+        assert_eq!(error(Kind::Quota, "", Some(past)), None);
+        assert_eq!(
+            error(Kind::Quota, "usage limit reached|4000000000", None),
+            outage(Some(4_000_000_000_000))
+        );
+        assert_eq!(error(Kind::Quota, "You exceeded your quota", None), None);
+        assert_eq!(error(Kind::Rejected, "", Some(later)), None);
+    }
+
+    #[test]
+    fn a_try_is_far_after_a_minute_or_after_all_patience() {
+        let (minutes, seconds) = (Duration::from_secs(120), Duration::from_secs(3));
+        let after =
+            |ms: i64| Trouble::new(Kind::RateLimited, "").with_retry_at(Some(now_ms() + ms));
+        for (trouble, patience, expected) in [
+            (after(50_000), minutes, false),
+            (after(70_000), minutes, true),
+            (after(2_000), seconds, false),
+            (after(10_000), seconds, true),
+            (after(-5_000), seconds, false),
+            (Trouble::new(Kind::RateLimited, ""), seconds, false),
+        ] {
+            assert_eq!(trouble.is_far(patience), expected, "{trouble:?} {patience:?}");
+        }
     }
 
     #[test]
@@ -191,6 +296,10 @@ mod tests {
             (Some(400), "Your credit balance is too low", Kind::Quota),
             (Some(400), "messages: bad thing", Kind::Rejected),
             (Some(400), "prompt is too long: 5 > 4", Kind::ContextOverflow),
+            (Some(400), "context_length_exceeded", Kind::ContextOverflow),
+            (Some(413), "Request exceeds the maximum size", Kind::ContextOverflow),
+            (None, "The provider rejected the prompt as too long", Kind::ContextOverflow),
+            (Some(400), "You will regain access on 2026-12-01 at 00:00 UTC", Kind::Quota),
             (Some(401), "invalid x-api-key", Kind::Login),
             (Some(403), "forbidden", Kind::Login),
             (Some(404), "model: claude-nope", Kind::ModelUnknown),

@@ -316,6 +316,9 @@ pub(crate) struct ResumeArgs {
     /// Go on with the workflow as it is now, and not as it was when the session began
     #[arg(long)]
     pub(crate) upgrade: bool,
+    /// Try the provider at once, although the run waits for it until a recorded time
+    #[arg(long)]
+    pub(crate) now: bool,
     #[command(flatten)]
     pub(crate) place: SessionArgs,
     #[command(flatten)]

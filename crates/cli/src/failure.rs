@@ -45,7 +45,7 @@ impl From<PromptError> for Failure {
 
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
-        if matches!(error, RunError::Unchecked(_)) {
+        if matches!(error, RunError::Unchecked(_) | RunError::Unpaid(_)) {
             return Self::Usage(error.to_string());
         }
         Self::Failed(error.to_string())

@@ -19,6 +19,7 @@ mod roles;
 mod settings;
 mod shelf;
 mod show;
+mod sleep;
 mod stage;
 #[cfg(feature = "failpoints")]
 mod stand_in;

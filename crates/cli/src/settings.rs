@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use atomic_registry::settings::{
-    ALLOW_ROOT, BACKEND, CHECK, ENV_ALLOW, Files, INHERIT, Kind, MAX_ATTEMPTS, MAX_COST,
-    MAX_ITERATIONS, MAX_LAUNCHES, MAX_REVIEW_ROUNDS, MAX_TOKENS, MODEL, ON_QUESTION, Origin,
-    Problem, RALPH_PLANNER, RALPH_REVIEWER, RALPH_WORKER, REQUIRE_CHECKS, RETRY_WINDOW, Reading,
-    SCRIPT, SETTINGS, Setting, Sourced, TIMEOUT, TRUST, TURN_TIMEOUT, Value, Values, WORKERS, read,
-    read_users_own, read_variables,
+    ALLOW_ROOT, BACKEND, CHECK, ENV_ALLOW, Files, INHERIT, INHIBIT_SLEEP, Kind, MAX_ATTEMPTS,
+    MAX_COST, MAX_ITERATIONS, MAX_LAUNCHES, MAX_REVIEW_ROUNDS, MAX_TASK_COST, MAX_TOKENS, MODEL,
+    ON_QUESTION, Origin, PAY, Problem, RALPH_PLANNER, RALPH_REVIEWER, RALPH_WORKER, REQUIRE_CHECKS,
+    RETRY_WINDOW, Reading, SCRIPT, SETTINGS, Scope, Setting, Sourced, TIMEOUT, TRUST, TURN_TIMEOUT,
+    Value, Values, WORKERS, read, read_users_own, read_variables,
 };
 use atomic_runner::{Inherit, OnQuestion, Settings};
 use clap::builder::{PossibleValue, TypedValueParser};
@@ -246,6 +246,15 @@ pub(crate) fn backend(values: &Values) -> Option<&str> {
     values.text(&BACKEND).or(by_script)
 }
 
+/// The project's settings file that chose the backend, where one did.
+pub(crate) fn backend_from(values: &Values, project: &Path) -> Option<String> {
+    let Origin::File { scope: Scope::Project, path, .. } = &values.get(&BACKEND)?.origin else {
+        return None;
+    };
+    let path = path.strip_prefix(project).unwrap_or(path);
+    Some(path.display().to_string())
+}
+
 /// The model.
 pub(crate) fn model(values: &Values) -> Option<String> {
     values.text(&MODEL).map(str::to_owned)
@@ -268,14 +277,18 @@ pub(crate) fn apply(values: &Values, settings: &mut Settings, somebody: bool) {
     if let Some(names) = values.list(&ENV_ALLOW) {
         settings.env_allow = names.to_vec();
     }
-    settings.max_cost_usd = values.money(&MAX_COST).or(settings.max_cost_usd);
-    settings.max_tokens = values.number(&MAX_TOKENS).or(settings.max_tokens);
+    let budget = &mut settings.budget;
+    budget.max_cost_usd = values.money(&MAX_COST).or(budget.max_cost_usd);
+    budget.max_task_cost_usd = values.money(&MAX_TASK_COST).or(budget.max_task_cost_usd);
+    budget.max_tokens = values.number(&MAX_TOKENS).or(budget.max_tokens);
     settings.max_launches = values.number(&MAX_LAUNCHES).or(settings.max_launches);
     settings.timeout_secs = values.seconds(&TIMEOUT).or(settings.timeout_secs);
     settings.turn_timeout_secs =
         values.seconds(&TURN_TIMEOUT).unwrap_or(settings.turn_timeout_secs);
     let program = &mut settings.program;
     program.retry_window_secs = values.seconds(&RETRY_WINDOW).unwrap_or(program.retry_window_secs);
+    program.pay = values.text(&PAY).map(str::to_owned).or(program.pay.take());
+    program.inhibit_sleep = values.switch(&INHIBIT_SLEEP).unwrap_or(program.inhibit_sleep);
     program.allow_root = values.switch(&ALLOW_ROOT).unwrap_or(program.allow_root);
     settings.inherit = match values.text(&INHERIT) {
         Some("all") => Inherit::All,

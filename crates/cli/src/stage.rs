@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use atomic_backend::Backend;
 use atomic_backend::acp::{AcpBackend, AcpConfig, split_command};
 use atomic_backend::claude::{ClaudeBackend, ClaudeConfig};
 use atomic_backend::copilot::{CopilotBackend, CopilotConfig};
 use atomic_backend::guard::Guard;
+use atomic_backend::login::Pay;
 use atomic_backend::opencode::{OpenCodeBackend, OpenCodeConfig};
 use atomic_backend::script::{Script, ScriptBackend};
+use atomic_backend::{Backend, PROVIDER_PATIENCE};
 use atomic_registry::project::Repository;
 use atomic_registry::settings::BACKEND;
 use atomic_registry::{ACP, AGENT_PROGRAMS, AgentProgram, Registry, agent_program};
@@ -104,6 +105,11 @@ fn others(settings: &Settings, programs: SearchPath, guard: &Guard) -> OtherBack
 
 /// Makes a backend. This is where one begins to exist: another one is an arm here and
 /// a row in [`AGENT_PROGRAMS`], which everything else follows. The oldest version that works is told
+/// How long an agent program may try again inside a turn: two minutes, unless the user allows less.
+fn patience(settings: &Settings) -> Duration {
+    PROVIDER_PATIENCE.min(Duration::from_secs(settings.program.retry_window_secs))
+}
+
 /// to `doctor` in its `programs.rs`.
 fn backend_by_name(
     name: &str,
@@ -118,32 +124,33 @@ fn backend_by_name(
     if settings.inherited() != Inherit::None {
         tell_unused_settings(name, &programs.project);
     }
+    let pay = settings.program.pay.as_deref().and_then(Pay::read);
     match (name, settings.script.as_deref()) {
         ("claude", _) => {
             let config = ClaudeConfig {
                 program: program(programs, "claude")?,
                 allow_root: settings.program.allow_root || is_told_to_be_a_sandbox(),
-                retry_window: Duration::from_secs(settings.program.retry_window_secs),
+                patience: patience(settings),
                 starts: starts_at_once(),
                 env: vec![],
             };
-            Ok(Arc::new(ClaudeBackend::new(config, guard.clone())))
+            Ok(Arc::new(ClaudeBackend::new(config, guard.clone()).paying(pay)))
         }
         ("opencode", _) => {
             let config = OpenCodeConfig {
                 program: program(programs, "opencode")?,
-                retry_window: Duration::from_secs(settings.program.retry_window_secs),
+                patience: patience(settings),
                 env: vec![],
             };
-            Ok(Arc::new(OpenCodeBackend::new(config, guard.clone())))
+            Ok(Arc::new(OpenCodeBackend::paying(config, guard.clone(), pay)))
         }
         ("copilot", _) => {
             let config = CopilotConfig {
                 program: program(programs, "copilot")?,
-                retry_window: Duration::from_secs(settings.program.retry_window_secs),
+                patience: patience(settings),
                 env: vec![],
             };
-            Ok(Arc::new(CopilotBackend::new(config, guard.clone())))
+            Ok(Arc::new(CopilotBackend::paying(config, guard.clone(), pay)))
         }
         ("script", Some(path)) if path == Path::new(demo::EMBEDDED) => {
             Ok(Arc::new(ScriptBackend::new(demo::script()?, guard.clone())))
@@ -261,9 +268,17 @@ pub(crate) fn clock() -> Arc<dyn Clock> {
 
 #[cfg(test)]
 mod tests {
+    use atomic_backend::login::Pay;
     use atomic_registry::AGENT_PROGRAMS;
-    use atomic_registry::settings::{BACKEND, Kind};
+    use atomic_registry::settings::{BACKEND, Kind, PAY};
     use atomic_workflow::backend_called;
+
+    #[test]
+    fn every_credential_that_can_be_chosen_is_known() {
+        let Kind::Choice(choices) = PAY.kind else { panic!("{:?}", PAY.kind) };
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, Pay::ALL.map(Pay::name));
+    }
 
     /// What can be chosen for a run can be named by a node.
     #[test]

@@ -37,6 +37,10 @@ impl Backend for StandIn {
         self.script.reports_cost()
     }
 
+    fn knows_price(&self, model: Option<&str>) -> bool {
+        self.script.knows_price(model)
+    }
+
     fn remembers(&self) -> bool {
         self.script.remembers()
     }

@@ -31,3 +31,14 @@ pub enum Delta {
         call: ToolCall,
     },
 }
+
+impl Delta {
+    /// The step it is about.
+    pub fn step(&self) -> &StepId {
+        match self {
+            Self::Typed { step, .. }
+            | Self::Thought { step, .. }
+            | Self::ToolBegan { step, .. } => step,
+        }
+    }
+}

@@ -85,6 +85,9 @@ const KNOWN: &[&str] = &[
     "run_paused",
     "run_waiting",
     "run_finished",
+    "provider_waiting",
+    "provider_back",
+    "payer_found",
 ];
 
 /// The JSON Schema of one line of a journal.

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::{
     AgentName, Answer, AnsweredBy, BackendId, Certified, ConversationId, How, NodeId, Patch,
-    ProjectRead, Question, QuestionId, Report, SessionId, StepError, StepId, StepResult, Verified,
-    WorkflowName,
+    ProjectRead, ProviderEvent, Question, QuestionId, Report, SessionId, StepError, StepId,
+    StepResult, Verified, WorkflowName,
 };
 
 /// A point in time, written as RFC 3339 in UTC.
@@ -23,6 +23,14 @@ impl Moment {
     /// A point in time as precise as a journal needs it.
     pub fn to_the_millisecond(time: Timestamp) -> Self {
         Self(Timestamp::from_millisecond(time.as_millisecond()).unwrap_or(time))
+    }
+
+    /// The time of day here, with the date where `now` is on another day.
+    pub fn local(self, now: Self) -> String {
+        let zone = jiff::tz::TimeZone::system();
+        let (then, now) = (self.0.to_zoned(zone.clone()), now.0.to_zoned(zone));
+        let pattern = if then.date() == now.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" };
+        then.strftime(pattern).to_string()
     }
 
     /// Milliseconds from `earlier` to here; zero when the clock went backwards.
@@ -199,16 +207,6 @@ pub enum Event {
         /// What.
         text: String,
     },
-    /// The run was paused; everything it had started is gone.
-    RunPaused {
-        /// Why.
-        reason: String,
-    },
-    /// Nothing can go on until these questions are answered.
-    RunWaiting {
-        /// The open questions.
-        questions: Vec<QuestionId>,
-    },
     /// The run ended.
     RunFinished {
         /// How.
@@ -220,9 +218,31 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         verified: Option<Verified>,
     },
+    /// The run was stopped before its end: `run_paused` or `run_waiting`.
+    #[serde(untagged)]
+    RunStopped(RunStopped),
+    /// About the provider of a backend: `provider_waiting`, `provider_back` or `payer_found`.
+    #[serde(untagged)]
+    Provider(ProviderEvent),
     /// A fact written by a newer version. Kept, shown to nobody, acted on by nobody.
     #[serde(untagged)]
     Unknown(Value),
+}
+
+/// The run was stopped before its end. Everything it had started is gone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum RunStopped {
+    /// The run was paused.
+    RunPaused {
+        /// Why.
+        reason: String,
+    },
+    /// Nothing can go on until these questions are answered.
+    RunWaiting {
+        /// The open questions.
+        questions: Vec<QuestionId>,
+    },
 }
 
 /// What a session is about.
@@ -394,6 +414,9 @@ pub struct Resumed {
     /// the user has changed them since the run was stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<Box<ProjectRead>>,
+    /// Whether providers are tried at once, whatever waits are recorded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub now: bool,
 }
 
 /// A step is about to be carried out.

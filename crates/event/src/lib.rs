@@ -11,22 +11,28 @@ mod envelope;
 mod event;
 mod id;
 mod intent;
+mod payer;
+mod provider;
 mod question;
+mod spending;
 mod turn;
 
 pub use atomic_graph::task::TaskStatus;
-pub use atomic_graph::{How, Key, NodeId, Patch, StepError, StepId, StepResult};
+pub use atomic_graph::{How, Key, NodeId, Outage, Patch, StepError, StepId, StepResult};
 pub use certified::Certified;
 pub use check::{CheckResult, Checked, CheckedBefore, ProjectRead, TestFile, Verified};
 pub use delta::Delta;
 pub use envelope::{Envelope, FORMAT, UnreadableFact, journal_schema};
 pub use event::{
-    Answered, Created, Ending, Event, Forked, Moment, Origin, Resumed, Source, Started, Timer,
-    Upgraded, Why,
+    Answered, Created, Ending, Event, Forked, Moment, Origin, Resumed, RunStopped, Source, Started,
+    Timer, Upgraded, Why,
 };
 pub use id::{AgentName, BackendId, ConversationId, QuestionId, SessionId, WorkflowName};
 pub use intent::Intent;
+pub use payer::{Payer, PayerFound, PayerKind};
+pub use provider::{ProviderBack, ProviderEvent, ProviderWaiting};
 pub use question::{Answer, AnsweredBy, Choice, Question};
+pub use spending::{Spending, TurnSpending};
 pub use turn::{
     Helper, HelperState, Report, Stop, Todo, ToolCall, ToolUse, TurnEvent, Usage, Wait,
 };

@@ -1,5 +1,7 @@
 //! What one prompt to one backend can lead to, in words that are no vendor's own.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -152,8 +154,9 @@ pub struct Wait {
     pub code: String,
     /// Which try failed, from 1.
     pub attempt: u64,
-    /// How long the program waits before the next, in milliseconds.
-    pub delay_ms: u64,
+    /// How long the program waits before the next, in milliseconds, where it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<u64>,
 }
 
 /// One use of one tool.
@@ -178,7 +181,7 @@ impl ToolUse {
 }
 
 /// Tokens spent, and money where the backend knows it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// Tokens read.
     #[serde(default)]
@@ -189,10 +192,35 @@ pub struct Usage {
     /// Cost in US dollars; absent means unknown, which is not zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
+    /// Cost in US dollars by a price list, where the program does not state one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_usd: Option<f64>,
+    /// Whether this is the total of the turn so far: it replaces what was reported of the turn's
+    /// calls. Otherwise it is added to them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_total: bool,
     /// How much of its window the conversation fills now, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
     /// How large that window is, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
+}
+
+/// Fields that most reports do not have are left out, in recordings of tests as well.
+impl fmt::Debug for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("Usage");
+        fields.field("input_tokens", &self.input_tokens);
+        fields.field("output_tokens", &self.output_tokens);
+        fields.field("cost_usd", &self.cost_usd);
+        if let Some(estimated) = &self.estimated_usd {
+            fields.field("estimated_usd", estimated);
+        }
+        if self.is_total {
+            fields.field("is_total", &true);
+        }
+        fields.field("context_tokens", &self.context_tokens);
+        fields.field("context_window", &self.context_window).finish()
+    }
 }

@@ -27,7 +27,7 @@ pub use graph::{
 };
 pub use id::{FunctionId, Key, NodeId, StepId};
 pub use machine::{Effect, Evaluation, Input, Issued, Machine, Misfit, OpenScript, Start};
-pub use outcome::{Goto, How, Patch, Signal, StepError, StepResult, code};
+pub use outcome::{Goto, How, Outage, Patch, Signal, StepError, StepResult, code};
 pub use program::Program;
 pub use reduce::Reducer;
 pub use schema::Schema;

@@ -102,12 +102,27 @@ pub struct StepError {
     /// What a function of a workflow file threw, in its own words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thrown: Option<Box<str>>,
+    /// The provider's trouble, where waiting for the provider can help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage: Option<Outage>,
+}
+
+/// A provider that does not serve requests for now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Outage {
+    /// The HTTP status. A connection that was refused or broke off has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// When the provider accepts requests again, in milliseconds since 1970, where it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at_ms: Option<i64>,
 }
 
 impl StepError {
     /// A failure without further detail.
     pub fn new(code: &str, message: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), message: message.into(), detail: None, thrown: None }
+        let (code, message) = (code.to_owned(), message.into());
+        Self { code, message, detail: None, thrown: None, outage: None }
     }
 
     /// Adds detail.
@@ -140,6 +155,8 @@ pub mod code {
     /// A limit on visits or on the run was met. A caller that fails a step with it says that the
     /// run may start nothing any more.
     pub const CEILING: &str = "ceiling";
+    /// The task of the step has spent its own budget. The step is not tried again.
+    pub const BUDGET: &str = "budget";
     /// The step was lost too often without getting anywhere.
     pub const LOST: &str = "lost";
     /// Some branches or items of a fan failed.
@@ -173,6 +190,7 @@ pub mod code {
     pub fn is_known(code: &str) -> bool {
         let known = [
             CEILING,
+            BUDGET,
             LOST,
             FAN,
             NO_SUCH_NODE,

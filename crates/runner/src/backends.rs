@@ -10,6 +10,7 @@ use atomic_graph::Graph;
 use atomic_workflow::launchers;
 
 use crate::run::RunError;
+use crate::settings::Settings;
 use crate::stage::Stage;
 
 /// Makes a backend; the error says, for the user, why it cannot be used here.
@@ -79,11 +80,12 @@ impl Stage {
 }
 
 /// Says what cannot be used, before anything is spent: every backend that a node names is made now.
-/// A ceiling in money holds only where all that is used say what is spent.
+/// A limit on cost holds only where every price is known.
 pub(crate) fn refuse_unusable(
     stage: &Stage,
     graph: &Graph,
-    with_money_ceiling: bool,
+    model: Option<&str>,
+    settings: &Settings,
 ) -> Result<(), RunError> {
     let mut problems = BTreeMap::new();
     for launcher in launchers(graph) {
@@ -97,11 +99,13 @@ pub(crate) fn refuse_unusable(
             Err(why) => {
                 problems.entry(id).or_insert(format!("{runs_here}{why}"));
             }
-            Ok(backend) if with_money_ceiling && !backend.reports_cost() => {
-                problems.entry(id.clone()).or_insert(format!(
-                    "{runs_here}{id} does not report what its turns cost, so a ceiling in money \
-                     cannot hold; use a ceiling in tokens or time instead"
-                ));
+            Ok(backend) if settings.budget.limits_money() => {
+                // The run's model is one of the run's own backend.
+                let runs = model.filter(|_| id == stage.backend.id());
+                let model = launcher.model.as_deref().or(runs);
+                if !backend.knows_price(model) {
+                    problems.entry(id.clone()).or_insert(unpriced(&runs_here, &id, model));
+                }
             }
             Ok(_) => {}
         }
@@ -110,4 +114,18 @@ pub(crate) fn refuse_unusable(
         return Ok(());
     }
     Err(RunError::Refused(problems.into_values().collect::<Vec<_>>().join("\n")))
+}
+
+/// A limit on cost is wanted, and neither the program nor the price table has a price.
+fn unpriced(runs_here: &str, id: &BackendId, model: Option<&str>) -> String {
+    match model {
+        Some(model) => format!(
+            "{runs_here}no price is known for the model `{model}` on {id}, so a limit on cost \
+             cannot hold; choose a model with a known price, or use --max-tokens or --timeout"
+        ),
+        None => format!(
+            "{runs_here}{id} does not report what its turns cost, so a limit on cost cannot hold; \
+             name a model with a known price (--model), or use --max-tokens or --timeout"
+        ),
+    }
 }

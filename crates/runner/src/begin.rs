@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use atomic_backend::Backend;
 use atomic_event::{
@@ -57,7 +58,10 @@ impl Run {
         let begun =
             action.and_then(|action| match self.ceilings.refusal(self.takes_no_time(&action)) {
                 Some(error) => Err(error),
-                None => self.begun(&start, action),
+                None => match self.task_refusal(&start.step).filter(|_| action.is_launch()) {
+                    Some(error) => Err(error),
+                    None => self.begun(&start, action),
+                },
             });
         let Start { step, attempt, delay_ms, .. } = start;
         match begun {
@@ -67,7 +71,8 @@ impl Run {
                 if let Job::Agent(job) = &mut job {
                     self.one_at_a_time(&step, job, &backend.id());
                 }
-                jobs.push(Task { step, attempt, delay_ms, job, backend });
+                let worked = Duration::ZERO;
+                jobs.push(Task { step, attempt, delay_ms, job, backend, worked });
             }
             Ok(Begun::Asleep(until)) => self.sleep(step, until),
             Ok(Begun::Asked(question)) => {
@@ -80,6 +85,29 @@ impl Run {
                     self.timers.set(step, TimerKind::Answer, limit);
                 }
             }
+        }
+    }
+
+    /// The work of a step that waited for its provider, from where it was refused.
+    pub(crate) fn continued(
+        &mut self,
+        step: &StepId,
+        attempt: u32,
+    ) -> Result<(Job, Arc<dyn Backend>), StepError> {
+        let how = self.possible(step, How::Continued);
+        let start = Start { step: step.clone(), attempt, how, delay_ms: 0 };
+        let action = self.action(step)?;
+        match self.begun(&start, action)? {
+            Begun::Job(mut job, backend) => {
+                if let Job::Agent(job) = &mut job {
+                    self.one_at_a_time(step, job, &backend.id());
+                }
+                Ok((job, backend))
+            }
+            Begun::Over(_) | Begun::Asked(_) | Begun::Asleep(_) => Err(StepError::new(
+                "action",
+                format!("`{step}` is not the work of an agent any more"),
+            )),
         }
     }
 

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use atomic_event::{
     Answer, BackendId, ConversationId, Ending, Event, How, Moment, Question, QuestionId, Report,
-    Resumed, Started, StepId, Upgraded,
+    Resumed, RunStopped, Started, StepId, Upgraded,
 };
 use atomic_graph::Graph;
 use atomic_session::SessionStatus;
 use serde::{Deserialize, Serialize};
 
 use crate::lane::{Loops, Shared, scope};
+use crate::provider::Providers;
+use crate::spent::{Spent, task_of};
 use crate::task_file;
 use crate::verify::Verification;
 
@@ -27,16 +29,16 @@ pub(crate) struct Book {
     pub(crate) open: BTreeMap<StepId, OpenStep>,
     #[serde(default)]
     pub(crate) loops: Loops,
-    /// The conversations each lane shares: one with each backend.
-    lanes: BTreeMap<String, BTreeMap<BackendId, Shared>>,
-    /// The step that speaks in one now. Not to be kept: whoever begins again speaks again.
-    #[serde(skip)]
-    speaking: BTreeMap<(String, BackendId), StepId>,
+    #[serde(flatten)]
+    shared: SharedConversations,
     pub(crate) questions: BTreeMap<QuestionId, Asked>,
     pub(crate) asked_so_far: u64,
     #[serde(flatten)]
     pub(crate) scopes: Scopes,
     pub(crate) spent: Spent,
+    /// The providers behind the backends.
+    #[serde(default)]
+    pub(crate) providers: Providers,
     /// What the session was upgraded to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) upgraded: Option<Box<Upgraded>>,
@@ -67,6 +69,16 @@ pub(crate) struct LoopTask {
     pub(crate) begun: bool,
     /// The last failure of one of its nodes.
     pub(crate) error: Option<String>,
+}
+
+/// The conversations that steps share.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct SharedConversations {
+    /// Those of each lane: one with each backend.
+    lanes: BTreeMap<String, BTreeMap<BackendId, Shared>>,
+    /// The step that uses one now. It is not kept: a step that is started again claims it again.
+    #[serde(skip)]
+    speaking: BTreeMap<(String, BackendId), StepId>,
 }
 
 /// When a session began, and when something was last heard of it.
@@ -109,16 +121,6 @@ pub(crate) struct Asked {
     pub(crate) heard: bool,
 }
 
-/// What the run has used.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Spent {
-    pub(crate) tokens: u64,
-    /// Known cost, when any is known.
-    pub(crate) cost_usd: Option<f64>,
-    /// Whether some turn did not say what it cost.
-    pub(crate) cost_unknown: bool,
-}
-
 impl Default for Book {
     fn default() -> Self {
         Self {
@@ -128,12 +130,12 @@ impl Default for Book {
             instructions: vec![],
             open: BTreeMap::new(),
             loops: Loops::default(),
-            lanes: BTreeMap::new(),
-            speaking: BTreeMap::new(),
+            shared: SharedConversations::default(),
             questions: BTreeMap::new(),
             asked_so_far: 0,
             scopes: Scopes::default(),
             spent: Spent::default(),
+            providers: Providers::default(),
             upgraded: None,
             verification: Verification::default(),
         }
@@ -144,8 +146,7 @@ impl Book {
     /// Takes in one fact.
     pub(crate) fn learn(&mut self, event: &Event, at: Moment) {
         self.times.last = Some(at);
-        self.scopes.learn_loop(event);
-        self.verification.learn(event);
+        self.learn_in_parts(event, at);
         match event {
             Event::SessionCreated(created) => {
                 (self.times.created, self.times.begun) = (Some(at), Some(at));
@@ -155,23 +156,17 @@ impl Book {
             }
             Event::SessionResumed(resumed) => {
                 self.times.begun = Some(at);
-                self.learn_resume(resumed);
+                self.learn_resume(resumed, at);
             }
-            Event::RunPaused { .. } => self.status = SessionStatus::Paused,
-            Event::RunWaiting { .. } => self.status = SessionStatus::Waiting,
-            Event::RunFinished { ending, .. } => {
-                self.status = match ending {
-                    Ending::Completed => SessionStatus::Completed,
-                    Ending::Failed { .. } => SessionStatus::Failed,
-                };
-            }
+            Event::RunStopped(stopped) => self.status = status_after(stopped),
+            Event::RunFinished { ending, .. } => self.status = status_at(ending),
             Event::StepStarted(started) => self.learn_start(started),
             Event::StepFinished { step, .. }
             | Event::StepFailed { step, .. }
             | Event::StepCancelled { step, .. } => self.learn_end(step),
             Event::ConversationOpened { step, backend, conversation, shared, .. } => {
                 if *shared {
-                    let lane = self.lanes.entry(self.lane(step)).or_default();
+                    let lane = self.shared.lanes.entry(self.lane(step)).or_default();
                     Shared::open(lane, backend, conversation);
                 }
                 if let Some(open) = self.open.get_mut(step) {
@@ -208,13 +203,14 @@ impl Book {
             // The conversations belong to the other session: nothing is continued in them.
             Event::SessionForked(_) => {
                 self.forked = true;
-                self.lanes.clear();
+                self.shared.lanes.clear();
                 self.open.values_mut().for_each(|open| open.conversation = None);
             }
             Event::StepLost { .. }
             | Event::TimerFired { .. }
             | Event::FunctionEvaluated { .. }
             | Event::LaunchesCertified(_)
+            | Event::Provider(_)
             | Event::BranchChosen { .. }
             | Event::StatePatched { .. }
             | Event::Noted { .. }
@@ -222,7 +218,17 @@ impl Book {
         }
     }
 
-    fn learn_resume(&mut self, resumed: &Resumed) {
+    /// Lets those parts learn that look for their events themselves.
+    fn learn_in_parts(&mut self, event: &Event, at: Moment) {
+        self.scopes.learn_loop(event);
+        self.verification.learn(event);
+        self.providers.learn(event, at);
+    }
+
+    fn learn_resume(&mut self, resumed: &Resumed, at: Moment) {
+        if self.status == SessionStatus::Paused {
+            self.providers.restart_windows(at);
+        }
         self.status = SessionStatus::Running;
         self.forked = false;
         if let Some(upgraded) = &resumed.upgraded {
@@ -234,8 +240,9 @@ impl Book {
     }
 
     fn learn_start(&mut self, started: &Started) {
+        self.spent.settle(&started.step);
         if started.clears_context {
-            self.lanes.remove(self.loops.lane(&started.step));
+            self.shared.lanes.remove(self.loops.lane(&started.step));
         }
         // A step that is continued keeps its conversation until it is open again.
         let before = self.open.remove(&started.step).filter(|_| started.how == How::Continued);
@@ -256,7 +263,8 @@ impl Book {
 
     fn learn_end(&mut self, step: &StepId) {
         self.open.remove(step);
-        self.speaking.retain(|_, speaker| speaker != step);
+        self.shared.speaking.retain(|_, speaker| speaker != step);
+        self.spent.settle(step);
         self.questions.retain(|_, asked| asked.step != *step);
     }
 
@@ -275,11 +283,8 @@ impl Book {
             if let (Some(context), Some(shared)) = (known, self.shared_by(step)) {
                 shared.context = Some(context);
             }
-            self.spent.tokens += usage.input_tokens + usage.output_tokens;
-            match usage.cost_usd {
-                Some(cost) => *self.spent.cost_usd.get_or_insert(0.0) += cost,
-                None => self.spent.cost_unknown = true,
-            }
+            let task = task_of(step, &self.loops, &self.scopes.loop_tasks);
+            self.spent.add(step, task, usage);
         }
     }
 
@@ -291,14 +296,14 @@ impl Book {
 
     /// The conversation a lane shares with a backend.
     pub(crate) fn conversation(&self, lane: &str, backend: &BackendId) -> Option<&ConversationId> {
-        let shared = self.lanes.get(lane)?.get(backend)?;
+        let shared = self.shared.lanes.get(lane)?.get(backend)?;
         Some(&shared.conversation)
     }
 
     /// Of the conversations a step's lane shares, the one that fills most of its window, as far as
     /// that is known: its backend, itself, and that part.
     pub(crate) fn fullest(&self, step: &StepId) -> Option<(&BackendId, &ConversationId, f64)> {
-        let lane = self.lanes.get(self.loops.lane(step))?.iter();
+        let lane = self.shared.lanes.get(self.loops.lane(step))?.iter();
         let known =
             lane.filter_map(|(id, shared)| Some((id, &shared.conversation, shared.full()?)));
         known.max_by(|(_, _, one), (_, _, other)| one.total_cmp(other))
@@ -308,14 +313,14 @@ impl Book {
     /// does.
     pub(crate) fn may_speak(&mut self, lane: &str, step: &StepId, backend: &BackendId) -> bool {
         let place = (lane.to_owned(), backend.clone());
-        self.speaking.entry(place).or_insert_with(|| step.clone()) == step
+        self.shared.speaking.entry(place).or_insert_with(|| step.clone()) == step
     }
 
     /// The conversation its lane shares, if a step works in one.
     fn shared_by(&mut self, step: &StepId) -> Option<&mut Shared> {
         let lane = self.lane(step);
         let open = self.open.get(step)?;
-        let shared = self.lanes.get_mut(&lane)?.get_mut(open.backend.as_ref()?)?;
+        let shared = self.shared.lanes.get_mut(&lane)?.get_mut(open.backend.as_ref()?)?;
         Some(shared).filter(|shared| Some(&shared.conversation) == open.conversation.as_ref())
     }
 
@@ -371,6 +376,20 @@ impl Scopes {
         };
         let rounds = self.loop_tasks.iter_mut();
         rounds.filter(move |(round, _)| is_inside(round)).map(|(_, task)| task)
+    }
+}
+
+fn status_at(ending: &Ending) -> SessionStatus {
+    match ending {
+        Ending::Completed => SessionStatus::Completed,
+        Ending::Failed { .. } => SessionStatus::Failed,
+    }
+}
+
+fn status_after(stopped: &RunStopped) -> SessionStatus {
+    match stopped {
+        RunStopped::RunPaused { .. } => SessionStatus::Paused,
+        RunStopped::RunWaiting { .. } => SessionStatus::Waiting,
     }
 }
 

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use atomic_event::{
-    Created, Envelope, Event, Forked, Key, Moment, Patch, SessionId, StepId, WorkflowName,
+    Created, Envelope, Event, Forked, Key, Moment, Patch, RunStopped, SessionId, StepId,
+    WorkflowName,
 };
 use atomic_graph::certificate::certify;
 use atomic_graph::check::nearest;
@@ -133,7 +134,7 @@ pub fn fork(tools: &ForkTools, request: ForkRequest) -> Result<Fork, RunError> {
     let set = patched(&mut past, set, &reason, &mut then, tools.at)?;
     // A run that has failed gets another chance when it is resumed.
     if !(whole && past.book.status == SessionStatus::Failed) {
-        then.push(Event::RunPaused { reason });
+        then.push(Event::RunStopped(RunStopped::RunPaused { reason }));
     }
     for event in &then {
         // A change was taken in already.

@@ -78,6 +78,11 @@ impl Loops {
         }
     }
 
+    /// Whether a place such as `again#1[2]` is a round of a loop.
+    pub(crate) fn is_round(&self, place: &str) -> bool {
+        self.0.iter().any(|way| leads_to(way, place))
+    }
+
     /// The lane a step is in.
     pub(crate) fn lane<'s>(&self, step: &'s StepId) -> &'s str {
         let mut lane = scope(step);

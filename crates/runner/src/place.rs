@@ -1,7 +1,10 @@
 //! What has to be said about the folder a run works in, before anything is paid for.
 
+use std::path::{Path, PathBuf};
+
 use atomic_event::{Created, Event, ProjectRead};
-use atomic_session::SessionStatus;
+use atomic_registry::project::ProjectFiles;
+use atomic_session::{SessionError, SessionStatus};
 use atomic_workflow::builtin::prompt;
 use atomic_workflow::{WORKERS, Workflow};
 
@@ -10,6 +13,17 @@ use crate::perform::Checks;
 use crate::run::{Run, RunError};
 use crate::settings::Settings;
 use crate::verify::runs_checks;
+
+/// The folder of a project's sessions. The folder may lie behind a link that stays in the
+/// repository; the session is then created at its real place, where it is found again without links.
+pub(crate) fn sessions_folder(workspace: &Path, name: &str) -> Result<PathBuf, SessionError> {
+    let path = workspace.join(name);
+    // A workspace that is not on this disk has no links: tests have one in memory.
+    let Ok(files) = ProjectFiles::of(workspace, std::env::home_dir().as_deref()) else {
+        return Ok(path);
+    };
+    files.resolve(&path).map_err(|problem| SessionError::Strange { path, problem })
+}
 
 /// Refuses a run that cannot be verified although checks are required.
 pub(crate) fn refuse_unchecked(

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use atomic_event::{Created, Ending, Event, Moment, Patch, Verified};
+use atomic_event::{Created, Ending, Event, Moment, Patch, Spending, Verified};
 use atomic_graph::task::Task;
 use atomic_graph::{Machine, State};
 use atomic_session::{
-    CheckSummary, Product, Session, SessionError, SessionStatus, SessionSummary, TaskCount,
-    TaskRow, TaskStatus,
+    CheckSummary, Cost, Product, Session, SessionError, SessionStatus, SessionSummary,
+    SpentSummary, TaskCount, TaskRow, TaskStatus,
 };
 use serde_json::Value;
 use tokio::time::Instant;
@@ -18,6 +18,7 @@ use crate::book::{Book, LoopTask, Scopes};
 use crate::lane::scope;
 use crate::resume::Past;
 use crate::run::{Run, RunError};
+use crate::spent::item_of;
 use crate::task_file::{self, TaskPath};
 use crate::verify::{EndedChecks, TaskDone, verified_line};
 
@@ -235,10 +236,25 @@ pub(crate) fn summary(
         backend: created.backend.clone(),
         model: created.model.clone(),
         tasks,
-        cost_usd: book.spent.cost_usd.filter(|_| !book.spent.cost_unknown),
-        product: Product::default(),
+        spent: spent(book),
+        product: Product { paid_by: book.providers.payers.clone(), ..Product::default() },
         checks,
     })
+}
+
+/// What was spent, in the run and by task.
+fn spent(book: &Book) -> SpentSummary {
+    let cost = |spent: &Spending| Cost {
+        cost_usd: spent.usd(),
+        tokens: spent.tokens,
+        estimated: spent.is_estimated(),
+    };
+    let mut tasks: BTreeMap<String, Spending> = BTreeMap::new();
+    for (task, spent) in book.spent.by_task() {
+        *tasks.entry(item_of(task).unwrap_or_else(|| task.to_owned())).or_default() += spent;
+    }
+    let task_costs = tasks.iter().map(|(task, spent)| (task.clone(), cost(spent))).collect();
+    SpentSummary { total: cost(&book.spent.total()), task_costs }
 }
 
 impl Past {

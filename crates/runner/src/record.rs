@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use atomic_event::{Event, Moment, Report, StepError, StepId, Timer};
+use atomic_event::{Event, Moment, ProviderEvent, Report, StepError, StepId, Timer};
 use atomic_graph::{Effect, Input};
 use atomic_session::failpoint;
 use serde_json::Value;
@@ -12,6 +12,7 @@ use crate::begin::INSTRUCTIONS;
 use crate::front::Shown;
 use crate::perform::{Message, Order, Outcome as Done, Task};
 use crate::project::{Entry, progress_entry};
+use crate::provider::is_answer;
 use crate::question::{Asker, Reply};
 use crate::run::{Run, RunError, failed_ending};
 use crate::timer::TimerKind;
@@ -68,8 +69,8 @@ pub(crate) fn input_of(event: &Event, to_machine: Option<Input>) -> Option<Input
         | Event::LaunchesCertified(_)
         | Event::SessionForked(_)
         | Event::Noted { .. }
-        | Event::RunPaused { .. }
-        | Event::RunWaiting { .. }
+        | Event::RunStopped(_)
+        | Event::Provider(_)
         | Event::RunFinished { .. }
         | Event::Unknown(_) => None,
     }
@@ -189,7 +190,8 @@ impl Run {
         let written =
             self.machine.snapshot().map_err(|error| error.to_string()).and_then(|machine| {
                 // Times are set anew when a run is taken up again.
-                let pending = self.crew.backlog.iter().filter(|effect| !is_timed(effect));
+                let pending = self.crew.parking.held().chain(&self.crew.backlog);
+                let pending = pending.filter(|effect| !is_timed(effect));
                 let known = serde_json::json!({
                     "machine": machine,
                     "book": self.book,
@@ -242,6 +244,9 @@ impl Run {
 
     /// A result that does not fit is a failure of the step; what did not change is left out.
     fn judged(&self, event: Event) -> Event {
+        if let Event::StepFailed { step, attempt, error } = event {
+            return Event::StepFailed { step, attempt, error: self.with_sum(error) };
+        }
         let Event::StepFinished { step, attempt, mut result, commit } = event else {
             return event;
         };
@@ -258,7 +263,10 @@ impl Run {
     fn decide(&mut self, effect: Effect, now: &mut Transition, at: Moment) {
         let queue = &mut now.queue;
         match effect {
-            Effect::Start(start) => self.begin(start, queue, &mut now.jobs),
+            Effect::Start(start) => match self.must_wait(&start) {
+                Some(backend) => self.hold(backend, start),
+                None => self.begin(start, queue, &mut now.jobs),
+            },
             Effect::Cancel { step, attempt } => self.cancel(step, attempt, now),
             Effect::Choose { step, options, targets } => {
                 let event = self.unless_refused(step, String::new(), |run, step| {
@@ -311,8 +319,10 @@ impl Run {
                 });
             }
             Effect::Finish(outcome) => {
-                let ending =
-                    outcome.map_or_else(failed_ending, |()| atomic_event::Ending::Completed);
+                let ending = match outcome {
+                    Ok(()) => atomic_event::Ending::Completed,
+                    Err(error) => failed_ending(self.with_sum(error)),
+                };
                 let result = self.machine.result().cloned();
                 let verified = self.verified();
                 queue.push_back(Event::RunFinished { ending, result, verified });
@@ -339,6 +349,7 @@ impl Run {
     /// Stops a step. One that was never begun, or that nobody is at work on, is gone at once.
     fn cancel(&mut self, step: StepId, attempt: u32, now: &mut Transition) {
         self.timers.clear(&step);
+        self.crew.parking.forget(&step);
         let before = now.jobs.len();
         now.jobs.retain(|job| job.step != step);
         match self.crew.live.get(&step).filter(|_| now.jobs.len() == before) {
@@ -357,11 +368,24 @@ impl Run {
     ) {
         match message {
             Message::Typed(delta) => {
+                events.extend(self.answered_probe(delta.step()));
                 // A log is not worth failing for.
                 let _ = self.session.log_transcript(&serde_json::json!(delta));
                 self.front.show(Shown::Delta(delta));
             }
-            Message::Happened(event) => events.push(self.witnessed(event)),
+            Message::Happened(Event::Provider(ProviderEvent::PayerFound(found))) => {
+                let known = &self.book.providers.payers;
+                let found = crate::payer::reported(known, found.backend, &found.payer);
+                events.extend(found.map(|found| Event::Provider(ProviderEvent::PayerFound(found))));
+            }
+            Message::Happened(event) => {
+                if let Event::StepReported { step, report, .. } = &event
+                    && is_answer(report)
+                {
+                    events.extend(self.answered_probe(step));
+                }
+                events.push(self.witnessed(event));
+            }
             Message::Confirm(event, confirm) => {
                 events.push(self.witnessed(event));
                 after.push(confirm);
@@ -390,26 +414,46 @@ impl Run {
                 }
                 after.push(confirm);
             }
-            Message::Ended { step, attempt, outcome, commit } => {
-                self.crew.live.remove(&step);
-                // The work is done, and nothing on disk says so yet.
-                failpoint::hit("effect.done");
-                match outcome {
-                    Done::Finished(mut result) => {
-                        // The workflow decides with it what becomes of the task.
-                        if let Some(verdict) = self.book.verification.verdict_of(&step)
-                            && let Some(output) = result.output.as_object_mut()
-                        {
-                            output.insert("verified".to_owned(), serde_json::json!(verdict));
-                        }
-                        events.push(self.mapped(step, attempt, result, commit));
-                    }
-                    Done::Failed(error) => events.push(Event::StepFailed { step, attempt, error }),
-                    Done::Cancelled => events.push(Event::StepCancelled { step, attempt }),
-                    // A pause, which is recorded when everything has stopped.
-                    Done::Stopped => {}
+            Message::Refused { step, backend, error, recorded } => {
+                // Without an event nothing is recorded, and the step fails.
+                if let Some(event) = self.refused_turn(&backend, &step, &error) {
+                    events.push(event);
+                    after.push(recorded);
                 }
             }
+            Message::Ended { step, attempt, outcome, commit } => {
+                self.take_end((step, attempt), outcome, commit, events);
+            }
+        }
+    }
+
+    /// Turns the end of a performance into facts.
+    fn take_end(
+        &mut self,
+        (step, attempt): (StepId, u32),
+        outcome: Done,
+        commit: Option<String>,
+        events: &mut Vec<Event>,
+    ) {
+        self.crew.live.remove(&step);
+        events.extend(self.ended_probe(&step, &outcome));
+        // The work is done, and nothing on disk says so yet.
+        failpoint::hit("effect.done");
+        match outcome {
+            Done::Finished(mut result) => {
+                // The workflow decides with it what becomes of the task.
+                if let Some(verdict) = self.book.verification.verdict_of(&step)
+                    && let Some(output) = result.output.as_object_mut()
+                {
+                    output.insert("verified".to_owned(), serde_json::json!(verdict));
+                }
+                events.push(self.mapped(step, attempt, result, commit));
+            }
+            Done::Failed(error) => events.push(Event::StepFailed { step, attempt, error }),
+            Done::Cancelled => events.push(Event::StepCancelled { step, attempt }),
+            // A pause, which is recorded when everything has stopped.
+            Done::Stopped => {}
+            Done::Refused { backend, worked } => self.park(step, attempt, backend, worked),
         }
     }
 }

@@ -13,9 +13,10 @@ use atomic_workflow::Workflow;
 use serde_json::Value;
 
 use crate::backends::refuse_unusable;
-use crate::book::Book;
+use crate::book::{Book, OpenStep};
 use crate::certificate::Basis;
 use crate::front::Show;
+use crate::payer::payers;
 use crate::project::{Entry, progress_entry, tasks_done};
 use crate::record::{input_of, is_timed};
 use crate::relocate::Relocation;
@@ -37,6 +38,8 @@ pub struct ResumeOptions {
     pub upgrade: Option<Upgrade>,
     /// The folder it works in, where the project was moved since it began.
     pub workspace: Option<PathBuf>,
+    /// Whether providers are tried at once, whatever times are recorded.
+    pub now: bool,
 }
 
 /// What the journal says.
@@ -88,20 +91,20 @@ impl Run {
         let mut settings = past.settings;
         let before = settings.clone();
         adjust(&mut settings);
-        refuse_unusable(&stage, &workflow.graph, settings.max_cost_usd.is_some())?;
+        refuse_unusable(&stage, &workflow.graph, past.created.model.as_deref(), &settings)?;
         crate::place::refuse_unchecked(&workflow, &settings, &past.created)?;
         refuse_other_backend(&stage, &past.created)?;
         let mut created = past.created;
         if let Some(workspace) = options.workspace {
             created.workspace = workspace;
         }
+        let payers = payers(&stage, past.machine.program().graph(), &settings, &created)?;
         let matter = Matter { created, settings, workflow, machine: past.machine };
         let (mut run, show) = Self::new(stage, session, matter);
         run.streams = Streams::new(&options.streams);
         run.ceilings.iterations = past.book.scopes.newest;
         run.book = past.book;
-        let known = run.machine.newest();
-        run.ceilings.basis = Basis::of(&certify(run.machine.program().graph(), &known), &known);
+        run.rest_on_certificate();
         run.project_progress(&past.progress)?;
         let revived = match resumable {
             Ok(revived) => revived,
@@ -125,7 +128,9 @@ impl Run {
             revived,
             upgraded,
             read,
+            now: options.now,
         }));
+        events.extend(payers);
         events.extend(run.notes_about_place(Some(&before)));
         events.extend(run.lost_steps());
         run.set_timers_again();
@@ -138,6 +143,13 @@ impl Run {
             run.record(answers, vec![])?;
         }
         Ok((run, show))
+    }
+
+    /// Notes what the certificate of launches rests on.
+    fn rest_on_certificate(&mut self) {
+        let known = self.machine.newest();
+        let certificate = certify(self.machine.program().graph(), &known);
+        self.ceilings.basis = Basis::of(&certificate, &known);
     }
 
     /// What becomes of the session with its workflow as it is now. The migration gets the state with
@@ -193,12 +205,14 @@ impl Run {
 
     /// Steps that were started and are not finished, except those that wait for the user, and
     /// those that were found lost before and are about to be started again.
-    fn lost_steps(&self) -> Vec<Event> {
+    fn lost_steps(&mut self) -> Vec<Event> {
+        self.park_again();
         let running: BTreeMap<StepId, u32> = self.machine.running().into_iter().collect();
         let mut events = self.undelivered();
         for (step, open) in self.book.open.iter().filter(|(step, _)| !self.book.waits(step)) {
-            // One that only waits for its time goes on waiting.
-            if running.get(step) != Some(&open.attempt) || self.asleep(step).is_some() {
+            // One that only waits for its time, or for its provider, goes on waiting.
+            let waits = self.asleep(step).is_some() || self.crew.parking.is_parked(step);
+            if running.get(step) != Some(&open.attempt) || waits {
                 continue;
             }
             let (step, attempt) = (step.clone(), open.attempt);
@@ -211,7 +225,9 @@ impl Run {
                 None => Event::StepLost {
                     step,
                     attempt,
-                    progressed: open.progressed || self.was_stopped_by_us(),
+                    progressed: open.progressed
+                        || self.was_stopped_by_us()
+                        || self.tries_provider(open),
                     reason: self.what_cut_it_short().to_owned(),
                 },
             });
@@ -230,6 +246,12 @@ impl Run {
                 live: asked.about_lost || self.is_ask_node(&asked.step),
             })
             .collect()
+    }
+
+    /// Whether a step worked for a backend that waits: it was the one that tried.
+    fn tries_provider(&self, open: &OpenStep) -> bool {
+        let backend = open.backend.as_ref();
+        open.agent && backend.is_some_and(|id| self.book.providers.get(id).is_some())
     }
 
     fn was_stopped_by_us(&self) -> bool {

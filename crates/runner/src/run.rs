@@ -9,7 +9,6 @@ use atomic_event::{
     Created, Ending, Event, FORMAT, Intent, Origin, Question, QuestionId, SessionId, StepError, Why,
 };
 use atomic_graph::{Machine, Misfit, Program, State};
-use atomic_registry::project::ProjectFiles;
 use atomic_session::{Session, SessionError};
 use atomic_workflow::{Launch, Paths, Workflow};
 use sha2::{Digest as _, Sha256};
@@ -22,7 +21,8 @@ use crate::ceiling::Ceilings;
 use crate::certificate::{Basis, certificate, refuse_too_many};
 use crate::front::{Front, Show, front};
 use crate::keep::remember;
-use crate::perform::{Crew, Message, Order};
+use crate::payer::payers;
+use crate::perform::{Crew, Message};
 use crate::project::Projection;
 use crate::settings::Settings;
 use crate::stage::Stage;
@@ -53,6 +53,9 @@ pub enum RunError {
     /// Something was asked for that cannot be.
     #[error("{0}")]
     Refused(String),
+    /// Nobody has chosen among the credentials that could pay.
+    #[error("{0}")]
+    Unpaid(String),
     /// Checks are required, and none can be run.
     #[error("{0}")]
     Unchecked(String),
@@ -107,17 +110,6 @@ pub enum Outcome {
 /// How often the inbox is looked into while a question is open.
 const INBOX_TICK: Duration = Duration::from_millis(100);
 
-/// The folder of a project's sessions. The folder may lie behind a link that stays in the
-/// repository; the session is then created at its real place, where it is found again without links.
-fn sessions_folder(workspace: &Path, name: &str) -> Result<PathBuf, SessionError> {
-    let path = workspace.join(name);
-    // A workspace that is not on this disk has no links: tests have one in memory.
-    let Ok(files) = ProjectFiles::of(workspace, std::env::home_dir().as_deref()) else {
-        return Ok(path);
-    };
-    files.resolve(&path).map_err(|problem| SessionError::Strange { path, problem })
-}
-
 /// What a run is about, when it is new and when it is taken up again.
 pub(crate) struct Matter {
     pub(crate) created: Created,
@@ -159,9 +151,10 @@ impl Run {
     ) -> Result<(Self, Show), RunError> {
         let StartRequest { workflow, prompt, workspace, model, settings } = request;
         let program = compile(&workflow)?;
-        refuse_unusable(&stage, &workflow.graph, settings.max_cost_usd.is_some())?;
+        refuse_unusable(&stage, &workflow.graph, model.as_deref(), &settings)?;
         let session = SessionId::from(uuid::Uuid::new_v4().to_string());
-        let dir = sessions_folder(&workspace, &workflow.sessions_dir)?.join(session.as_str());
+        let dir = crate::place::sessions_folder(&workspace, &workflow.sessions_dir)?
+            .join(session.as_str());
         let launch = launch(&prompt, (session.as_str(), &dir), &settings);
         let state = first_state(&workflow, &launch, &settings)?;
         let graph = serde_json::to_value(&workflow.graph).unwrap_or_default();
@@ -187,6 +180,7 @@ impl Run {
             },
         };
         crate::place::refuse_unchecked(&workflow, &settings, &created)?;
+        let mut facts = payers(&stage, &workflow.graph, &settings, &created)?;
         let certificate = certificate(&workflow.graph, &created.state);
         refuse_too_many(&certificate, settings.max_launches)?;
         let first = Event::SessionCreated(Box::new(created.clone()));
@@ -209,7 +203,7 @@ impl Run {
             show.unlisted = Some(why);
         }
         run.show_fact(envelope);
-        let mut facts = vec![crate::certificate::fact(&certificate)];
+        facts.push(crate::certificate::fact(&certificate));
         facts.extend(run.notes_about_place(None));
         run.record(facts, effects)?;
         Ok((run, show))
@@ -255,6 +249,7 @@ impl Run {
         let outcome = self.carry_on(&mut intents).await;
         // After an error there may still be somebody at work.
         self.stop_all().await;
+        self.crew.awake.release().await;
         self.stage.end_resting().await;
         let outcome = outcome?;
         self.project_tasks_again()?;
@@ -282,6 +277,8 @@ impl Run {
                 return self.wait_for_answers().await;
             }
             let asking = !self.book.unanswered().is_empty();
+            let providers_due = self.providers_due();
+            self.keep_awake();
             tokio::select! {
                 biased;
                 intent = intents.recv(), if intents_open => match intent {
@@ -301,6 +298,9 @@ impl Run {
                 },
                 _ = inbox.tick(), if asking => self.look_into_inbox()?,
                 () = at(self.timers.next()) => self.fire_timers()?,
+                () = at(providers_due) => if let Some(reason) = self.tend_providers()? {
+                    return self.pause(reason).await;
+                },
                 () = self.projection.due(), if self.projection.is_dirty() => self.project_all()?,
                 // Last, and never at once: everything above has its turn between two batches.
                 () = tokio::task::yield_now(), if behind => self.record(vec![], vec![])?,
@@ -318,7 +318,10 @@ impl Run {
     fn outcome(&self) -> Option<Outcome> {
         Some(match self.machine.outcome()? {
             Ok(()) => Outcome::Completed,
-            Err(error) => Outcome::Failed { error: error.clone(), ceiling: is_ceiling(error) },
+            Err(error) => {
+                let ceiling = is_ceiling(error);
+                Outcome::Failed { error: self.with_sum(error.clone()), ceiling }
+            }
         })
     }
 
@@ -344,78 +347,6 @@ impl Run {
         }
         self.check_budget();
         Ok(())
-    }
-
-    /// Ends everything that was started and waits until it is gone. Returns what was still said.
-    async fn stop_all(&mut self) -> Vec<Message> {
-        for live in self.crew.live.values() {
-            let _ = live.stop.send(Order::Pause);
-        }
-        let mut last_words = vec![];
-        let patience = tokio::time::sleep(Duration::from_secs(2));
-        tokio::pin!(patience);
-        loop {
-            tokio::select! {
-                joined = self.crew.tasks.join_next() => if joined.is_none() { break },
-                message = self.crew.messages.1.recv() => last_words.extend(message.map(unconfirmed)),
-                () = &mut patience => break,
-            }
-        }
-        self.crew.tasks.shutdown().await;
-        while let Ok(message) = self.crew.messages.1.try_recv() {
-            last_words.push(unconfirmed(message));
-        }
-        self.crew.live.clear();
-        last_words
-    }
-
-    /// Stops in good order: what was finished in the last moment is recorded, but nothing that
-    /// follows from it is begun.
-    async fn wind_down(&mut self) -> Result<(), RunError> {
-        let mut events = vec![];
-        for message in self.stop_all().await {
-            match message {
-                Message::Happened(_) | Message::Ended { .. } | Message::Read { .. } => {
-                    self.take(message, &mut events, &mut vec![]);
-                }
-                Message::Typed(_)
-                | Message::Asked { .. }
-                | Message::Confirm(..)
-                | Message::ReadFirst { .. } => {}
-            }
-        }
-        self.record_without_consequences(events)
-    }
-
-    async fn pause(&mut self, reason: String) -> Result<Outcome, RunError> {
-        self.wind_down().await?;
-        self.project_tasks_again()?;
-        self.record_without_consequences(vec![Event::RunPaused { reason }])?;
-        Ok(Outcome::Paused)
-    }
-
-    async fn wait_for_answers(&mut self) -> Result<Outcome, RunError> {
-        self.wind_down().await?;
-        self.project_tasks_again()?;
-        let open: Vec<_> = self.book.unanswered();
-        let open: Vec<(QuestionId, Question)> =
-            open.into_iter().map(|(id, asked)| (id.clone(), asked.question.clone())).collect();
-        let questions = open.iter().map(|(id, _)| id.clone()).collect();
-        self.record_without_consequences(vec![Event::RunWaiting { questions }])?;
-        Ok(Outcome::Waiting(open))
-    }
-}
-
-/// Whoever wants to be confirmed is told at once that it is not, and so does not go on.
-fn unconfirmed(message: Message) -> Message {
-    match message {
-        Message::Confirm(event, _) => Message::Happened(event),
-        Message::Typed(_)
-        | Message::Happened(_)
-        | Message::Asked { .. }
-        | Message::Read { .. }
-        | Message::ReadFirst { .. }
-        | Message::Ended { .. } => message,
     }
 }
 

@@ -19,10 +19,9 @@ pub struct Settings {
     pub checks: Option<Vec<String>>,
     /// What to do with a question.
     pub on_question: OnQuestion,
-    /// The most money to spend, in US dollars.
-    pub max_cost_usd: Option<f64>,
-    /// The most tokens to spend.
-    pub max_tokens: Option<u64>,
+    /// The limits on what is spent.
+    #[serde(flatten)]
+    pub budget: Budget,
     /// The largest number of times an agent is launched.
     pub max_launches: Option<u64>,
     /// The file of canned turns, for the backend `script`.
@@ -43,22 +42,73 @@ pub struct Settings {
     pub program: ProgramSettings,
 }
 
+/// Limits on what is spent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Budget {
+    /// The most money for the run, in US dollars.
+    pub max_cost_usd: Option<f64>,
+    /// The most money for one task over all its attempts, in US dollars.
+    pub max_task_cost_usd: Option<f64>,
+    /// The most tokens for the run.
+    pub max_tokens: Option<u64>,
+}
+
+impl Budget {
+    /// Whether some limit is in money.
+    pub fn limits_money(&self) -> bool {
+        self.max_cost_usd.is_some() || self.max_task_cost_usd.is_some()
+    }
+}
+
 /// How to use an agent program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProgramSettings {
-    /// How long it may try again by itself when its provider is in trouble, in seconds.
+    /// The longest wait for its provider, in seconds. After it the run pauses; with 0 a step fails.
     pub retry_window_secs: u64,
     /// Whether agents may work without permission prompts as root.
     #[serde(alias = "sandbox")]
     pub allow_root: bool,
     /// Whether what the project defines is used: hooks, MCP servers, checks that are found.
     pub trusted: bool,
+    /// The name of the credential that pays, where one was chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pay: Option<String>,
+    /// Whether the machine may not sleep while the run works.
+    #[serde(skip_serializing_if = "is_true")]
+    pub inhibit_sleep: bool,
+    /// The project's settings file that chose the backend, where one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backend_from: Option<String>,
+    /// Whether a person at a terminal sees what happens.
+    #[serde(skip)]
+    pub is_attended: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+fn is_true(switch: &bool) -> bool {
+    *switch
+}
+
+impl ProgramSettings {
+    /// The longest wait of a run.
+    pub const RETRY_WINDOW_SECS: u64 = 6 * 3_600;
+    /// The longest wait where a person looks on: one turn, or a chat.
+    pub const SHORT_RETRY_WINDOW_SECS: u64 = 120;
 }
 
 impl Default for ProgramSettings {
     fn default() -> Self {
-        Self { retry_window_secs: 120, allow_root: false, trusted: false }
+        Self {
+            retry_window_secs: Self::RETRY_WINDOW_SECS,
+            allow_root: false,
+            trusted: false,
+            pay: None,
+            inhibit_sleep: true,
+            backend_from: None,
+            is_attended: false,
+        }
     }
 }
 
@@ -69,8 +119,7 @@ impl Default for Settings {
             limits: Limits::default(),
             checks: None,
             on_question: OnQuestion::Pause,
-            max_cost_usd: None,
-            max_tokens: None,
+            budget: Budget::default(),
             max_launches: None,
             script: None,
             timeout_secs: None,

@@ -39,6 +39,8 @@ pub(crate) struct Timers {
     by_step: BTreeMap<StepId, (TimerKind, Instant)>,
     /// The same, the next one first.
     by_time: BTreeSet<(Instant, StepId)>,
+    /// Limits that stand still, with the time that is left.
+    held: BTreeMap<StepId, Duration>,
     /// How many there may be before those that nobody waits for any more are taken out.
     most: usize,
 }
@@ -58,6 +60,7 @@ impl Timers {
     }
 
     pub(crate) fn clear(&mut self, step: &StepId) {
+        self.held.remove(step);
         if let Some((_, at)) = self.by_step.remove(step) {
             self.by_time.remove(&(at, step.clone()));
         }
@@ -74,8 +77,31 @@ impl Timers {
             return;
         }
         self.by_step.retain(|step, (kind, _)| is_awaited(step, *kind));
+        self.held.retain(|step, _| is_awaited(step, TimerKind::Limit));
         self.by_time.retain(|(_, step)| self.by_step.contains_key(step));
         self.most = self.by_step.len() * 2;
+    }
+
+    /// Lets the limits of these places stand still, and no others.
+    pub(crate) fn hold(&mut self, stands_still: impl Fn(&StepId) -> bool) {
+        let now = Instant::now();
+        let due: Vec<StepId> =
+            self.held.keys().filter(|place| !stands_still(place)).cloned().collect();
+        for place in due {
+            if let Some(left) = self.held.remove(&place) {
+                let millis = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+                self.set(place, TimerKind::Limit, millis);
+            }
+        }
+        let limits = self.by_step.iter();
+        let limits =
+            limits.filter(|(place, (kind, _))| *kind == TimerKind::Limit && stands_still(place));
+        let held: Vec<(StepId, Instant)> =
+            limits.map(|(place, (_, at))| (place.clone(), *at)).collect();
+        for (place, at) in held {
+            self.clear(&place);
+            self.held.insert(place, at.saturating_duration_since(now));
+        }
     }
 
     /// Whether the run goes on by itself when a time has come: after a rest, or when nobody has

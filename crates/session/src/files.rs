@@ -1,8 +1,9 @@
 //! The files people and other programs read, made from facts: the summary and the logs.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use atomic_event::{BackendId, Moment, SessionId, WorkflowName};
+use atomic_event::{BackendId, Moment, PayerFound, SessionId, WorkflowName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -68,8 +69,9 @@ pub struct SessionSummary {
     pub model: Option<String>,
     /// The tasks.
     pub tasks: TaskCount,
-    /// What it cost so far; nothing when that is not known, which is not zero.
-    pub cost_usd: Option<f64>,
+    /// What was spent so far.
+    #[serde(flatten)]
+    pub spent: SpentSummary,
     /// What came of the run.
     #[serde(flatten)]
     pub product: Product,
@@ -78,7 +80,33 @@ pub struct SessionSummary {
     pub checks: Option<CheckSummary>,
 }
 
-/// What came of a run besides its tasks.
+/// What a run has spent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SpentSummary {
+    /// What the whole run cost; null when a part of it is not known, which is not zero.
+    #[serde(flatten)]
+    pub total: Cost,
+    /// What each task cost, over all its attempts, by its id.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub task_costs: BTreeMap<String, Cost>,
+}
+
+/// What something cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cost {
+    /// US dollars; null when a part is not known.
+    pub cost_usd: Option<f64>,
+    /// Tokens, read and written.
+    #[serde(default)]
+    pub tokens: u64,
+    /// Whether a part of the cost is an estimate from list prices.
+    #[serde(default)]
+    pub estimated: bool,
+}
+
+/// What came of a run besides its tasks, and who pays for it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Product {
@@ -92,6 +120,9 @@ pub struct Product {
     /// The branch of the pull request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pr_branch: Option<String>,
+    /// Who pays, for each backend and provider.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paid_by: Vec<PayerFound>,
 }
 
 impl SessionSummary {

@@ -29,6 +29,8 @@ pub struct Launcher {
     pub path: Vec<NodeId>,
     /// The backend it names; otherwise it is the run's.
     pub backend: Option<BackendId>,
+    /// The model its node names.
+    pub model: Option<String>,
 }
 
 impl std::fmt::Display for Launcher {
@@ -51,8 +53,12 @@ fn collect(graph: &Graph, path: &mut Vec<NodeId>, found: &mut Vec<Launcher>) {
         path.push(node.id.clone());
         if let Kind::Work { action, launch: true, .. } = &node.kind {
             let action = Action::deserialize(action).ok();
-            let backend = action.and_then(|action| action.backend().cloned());
-            found.push(Launcher { path: path.clone(), backend });
+            let backend = action.as_ref().and_then(|action| action.backend().cloned());
+            let model = match action {
+                Some(Action::Agent(agent)) => agent.model,
+                _ => None,
+            };
+            found.push(Launcher { path: path.clone(), backend, model });
         }
         for (branch, inner) in node.inner() {
             path.extend(branch.cloned());

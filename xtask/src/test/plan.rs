@@ -114,9 +114,9 @@ pub(super) const REAL: &str = "real_agent";
 /// around it. Such a test is in no other suite.
 pub(super) const CLIENT: &str = "acp_client";
 
-/// Marks the tests of the oldest supported version of an agent program, as the name of a module
-/// around them.
-const OLDER: &str = "::older::";
+/// Selects the long tests of the real agents, by the name of a module around them: those of the oldest
+/// supported version of a program, and those that wait for a minute or more.
+const LONG: &str = "(test(::older::) | test(::long::))";
 
 /// Each of them starts a process of hundreds of megabytes.
 const REAL_AT_ONCE: &str = "--test-threads 2";
@@ -204,10 +204,10 @@ fn nextest(tree: &Tree, scope: Scope) -> Vec<Suite> {
         suites.push(acp_client(one(format!("test({CLIENT})"))));
         let calls = match scope {
             Scope::Sampled(sample) => vec![
-                call(REAL_AT_ONCE, format!("test({REAL}) - test({OLDER})")),
+                call(REAL_AT_ONCE, format!("test({REAL}) - {LONG}")),
                 call(
                     &format!("{REAL_AT_ONCE} {}", sample.partition()),
-                    format!("test({REAL}) & test({OLDER})"),
+                    format!("test({REAL}) & {LONG}"),
                 ),
             ],
             Scope::Quick | Scope::Full => vec![call(REAL_AT_ONCE, format!("test({REAL})"))],
@@ -392,10 +392,10 @@ mod tests {
                  --features atomic-cli/failpoints -E test(acp_client)",
                 "nextest run --workspace --no-fail-fast --no-tests=pass \
                  --features atomic-cli/failpoints --test-threads 2 \
-                 -E test(real_agent) - test(::older::)",
+                 -E test(real_agent) - (test(::older::) | test(::long::))",
                 "nextest run --workspace --no-fail-fast --no-tests=pass \
                  --features atomic-cli/failpoints --test-threads 2 --partition hash:3/10 \
-                 -E test(real_agent) & test(::older::)",
+                 -E test(real_agent) & (test(::older::) | test(::long::))",
             ]
         );
         assert_eq!(

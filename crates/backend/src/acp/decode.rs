@@ -160,7 +160,7 @@ impl Decoder {
         let words = text.strip_prefix("Info: ")?;
         if words.ends_with("Retrying...") {
             self.tries += 1;
-            let wait = Wait { code: "unavailable".to_owned(), attempt: self.tries, delay_ms: 0 };
+            let wait = Wait { code: "unavailable".to_owned(), attempt: self.tries, delay_ms: None };
             let mut events = self.said();
             events.push(TurnEvent::Reported(Report::Waited(wait)));
             return Some(events);

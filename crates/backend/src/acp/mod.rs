@@ -24,6 +24,7 @@ use atomic_event::BackendId;
 use tokio::sync::Semaphore;
 
 use crate::guard::{Guard, Job};
+use crate::login::Credential;
 use crate::serving::{Presence, Roster, Talks, lock, until_left};
 use crate::{
     Backend, BackendError, BoxFuture, Conversation, ModelOffer, OpenRequest, Place, ToolRules,
@@ -151,6 +152,11 @@ impl Backend for AcpBackend {
     /// Some do, and then it counts. Beforehand it is not known.
     fn reports_cost(&self) -> bool {
         false
+    }
+
+    /// The agent program decides, and its protocol does not say what.
+    fn credentials(&self, _: &Place, _: Option<&str>) -> Result<Vec<Credential>, String> {
+        Ok(vec![Credential::of_agent()])
     }
 
     fn open(

@@ -69,6 +69,7 @@ impl Spending {
             cost_usd,
             context_tokens: self.room.map(|(used, _)| used),
             context_window: self.room.map(|(_, size)| size),
+            ..Usage::default()
         };
         (counted.is_some() || self.room.is_some() || self.cost.is_some()).then_some(usage)
     }

@@ -16,7 +16,7 @@ pub(super) const NOT_FOUND: i32 = -32002;
 /// What an agent says no with.
 pub(super) fn of_error(error: &Error) -> Trouble {
     if i32::from(error.code) == LOGIN_NEEDED {
-        return Trouble { kind: Kind::Login, words: error.message.clone() };
+        return Trouble::new(Kind::Login, error.message.clone());
     }
     let mut trouble = of_words(&words(error));
     trouble.kind = told_kind(error).unwrap_or(trouble.kind);
@@ -45,7 +45,8 @@ pub(super) fn words(error: &Error) -> String {
 pub(super) fn of_words(words: &str) -> Trouble {
     let lower = words.to_lowercase();
     let says = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
-    let mut kind = kind(status(words), words, "");
+    let status = status(words);
+    let mut kind = kind(status, words, "");
     if kind == Kind::Rejected {
         // What only agents say.
         let sayings: [(Kind, &[&str]); 3] = [
@@ -56,12 +57,12 @@ pub(super) fn of_words(words: &str) -> Trouble {
         let meant = sayings.into_iter().find(|(_, parts)| says(parts));
         kind = meant.map_or(kind, |(meant, _)| meant);
     }
-    Trouble { kind, words: words.to_owned() }
+    Trouble::new(kind, words).with_status(status)
 }
 
 /// The model will not do it.
 pub(super) fn refused(words: &str) -> Trouble {
-    Trouble { kind: Kind::Refused, words: words.to_owned() }
+    Trouble::new(Kind::Refused, words)
 }
 
 /// A status of HTTP: `(HTTP 404)`, or the first word, or what the last error was.

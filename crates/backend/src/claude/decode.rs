@@ -12,8 +12,11 @@ use serde_json::Value;
 use super::account::Account;
 use super::list::OwnList;
 use super::trouble::of_result;
-use super::wire::{Line, Request, Response, Spoken, Streamed, System, TaskNews, TurnResult};
-use crate::trouble::{self, Trouble};
+use super::wire::{
+    LimitStatus, Line, RateLimitInfo, Request, Response, Spoken, Streamed, System, TaskNews,
+    TurnResult,
+};
+use crate::trouble::{self, Kind, Trouble};
 use crate::words::{questions, summary, todos, tool_name};
 
 /// What a line comes to.
@@ -35,8 +38,8 @@ pub(super) enum Heard {
     Replied { request: String, response: Result<Value, String> },
     /// The conversation goes on under another id.
     Renamed(String),
-    /// The provider is in trouble and the program tries again.
-    Trouble(Trouble),
+    /// The provider is in trouble and the program tries again after this time, in milliseconds.
+    Trouble { trouble: Trouble, delay_ms: u64 },
     /// A piece of an answer comes.
     Streaming,
     /// A part of an answer is whole: whatever trouble there was is over.
@@ -60,6 +63,9 @@ pub(super) struct Decoder {
     account: Account,
     /// The last trouble of this turn.
     trouble: Option<Trouble>,
+    /// When the limit of the account that is used up is renewed, in milliseconds since 1970. Told once
+    /// for all turns.
+    limit_resets_at: Option<i64>,
     /// How the turn has ended, when only the word that nothing more comes is missing.
     ending: Option<Stop>,
     /// Whether this program says when it has nothing more to do.
@@ -78,8 +84,17 @@ impl Decoder {
             Some(Line::System(system)) => self.system(&system),
             Some(Line::Assistant(spoken)) => self.assistant(&spoken),
             Some(Line::User(spoken)) => self.user(&spoken),
-            Some(Line::StreamEvent(streamed)) => streamed_event(streamed),
+            Some(Line::StreamEvent(streamed)) => {
+                let spent = self.counted(&streamed);
+                streamed_event(streamed).into_iter().chain(spent).collect()
+            }
             Some(Line::Result(result)) => self.result(&result),
+            Some(Line::RateLimitEvent { rate_limit_info: RateLimitInfo { status, resets_at } }) => {
+                let is_used_up = status == LimitStatus::Rejected;
+                let resets_at = resets_at.filter(|_| is_used_up);
+                self.limit_resets_at = resets_at.map(|seconds| seconds.saturating_mul(1_000));
+                vec![]
+            }
             Some(Line::ControlRequest { request_id, request }) => vec![wanted(request_id, request)],
             Some(Line::ControlCancelRequest { request_id: request }) => {
                 vec![Heard::Withdrawn { request }]
@@ -100,8 +115,25 @@ impl Decoder {
         self.calls.clear();
         self.list_calls.clear();
         self.helpers.clear();
+        self.account.begin_turn();
         self.trouble = None;
         self.ending = None;
+    }
+
+    /// What a call of the agent's own has cost, once it is over.
+    fn counted(&mut self, streamed: &Streamed) -> Option<Heard> {
+        let event = &streamed.event;
+        let is_own = streamed.parent_tool_use_id.is_none();
+        match event.r#type.as_str() {
+            "message_start" if is_own => self.account.call_began(&event.message),
+            "message_delta" if is_own => {
+                let is_complete = event.delta.stop_reason.is_some();
+                let usage = self.account.call_counted(event.usage?, is_complete)?;
+                return Some(reported(Report::Spent(usage)));
+            }
+            _ => {}
+        }
+        None
     }
 
     fn system(&mut self, system: &System) -> Vec<Heard> {
@@ -115,14 +147,16 @@ impl Decoder {
             "api_retry" => {
                 let words = trouble::words_of(&system.error);
                 let kind = trouble::kind(system.error_status, &words, &words);
+                let trouble = Trouble::new(kind, words).with_status(system.error_status);
+                let trouble = self.with_limit(trouble);
+                let delay_ms = system.retry_delay_ms.max(0.0) as u64;
                 let wait = Wait {
-                    code: kind.code().to_owned(),
+                    code: trouble.kind.code().to_owned(),
                     attempt: system.attempt,
-                    delay_ms: system.retry_delay_ms.max(0.0) as u64,
+                    delay_ms: Some(delay_ms),
                 };
-                let trouble = Trouble { kind, words };
                 self.trouble = Some(trouble.clone());
-                vec![Heard::Trouble(trouble), reported(Report::Waited(wait))]
+                vec![Heard::Trouble { trouble, delay_ms }, reported(Report::Waited(wait))]
             }
             "compact_boundary" => {
                 let about = &system.compact_metadata;
@@ -140,6 +174,16 @@ impl Decoder {
                     .collect()
             }
             _ => vec![],
+        }
+    }
+
+    /// A limit of the rate is one of the account, where the program has said that one is used up.
+    fn with_limit(&self, trouble: Trouble) -> Trouble {
+        match self.limit_resets_at.filter(|at| *at > trouble::now_ms()) {
+            Some(at) if trouble.kind == Kind::RateLimited => {
+                Trouble { kind: Kind::Quota, ..trouble }.with_retry_at(Some(at))
+            }
+            _ => trouble,
         }
     }
 
@@ -187,6 +231,8 @@ impl Decoder {
         }
         let by = spoken.parent_tool_use_id.as_deref();
         let mut heard = vec![Heard::Answering];
+        let spent = by.and_then(|_| self.account.helper_spoke(&spoken.message));
+        heard.extend(spent.map(|usage| reported(Report::Spent(usage))));
         heard.extend(blocks(&spoken.message.content).filter_map(|block| self.block(block, by)));
         heard
     }
@@ -236,13 +282,17 @@ impl Decoder {
             let ToolCall { tool, summary, by } = call;
             Some(reported(Report::ToolUsed(ToolUse { tool, summary, ok: !failed, by })))
         });
-        results.collect()
+        let mut heard: Vec<Heard> = results.collect();
+        let spent = self.account.helper_ended(&spoken.tool_use_result);
+        heard.extend(spent.map(|usage| reported(Report::Spent(usage))));
+        heard
     }
 
     fn result(&mut self, result: &TurnResult) -> Vec<Heard> {
         let mut heard = self.renamed(result.session_id.as_ref());
-        heard.extend(self.account.settle(result).map(|usage| reported(Report::Spent(usage))));
         let stop = self.stop(result);
+        let spent = self.account.settle(result, stop == Stop::Interrupted);
+        heard.extend(spent.into_iter().map(|usage| reported(Report::Spent(usage))));
         if self.tells_idle {
             self.ending = Some(stop);
         } else {
@@ -262,7 +312,8 @@ impl Decoder {
         if aborted || (result.subtype == "error_during_execution" && result.words().is_empty()) {
             return Stop::Interrupted;
         }
-        Stop::Failed(of_result(result, self.trouble.take()).into_error(super::ID))
+        let trouble = of_result(result, self.trouble.take());
+        Stop::Failed(self.with_limit(trouble).into_error(super::ID))
     }
 }
 

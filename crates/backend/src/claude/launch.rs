@@ -9,6 +9,7 @@ use tokio::sync::OnceCell;
 
 use super::login::SettingsFile;
 use crate::guard::Job;
+use crate::login::Pay;
 use crate::version::Version;
 use crate::{Inherit, OpenRequest, Persona, ToolRules};
 
@@ -46,6 +47,8 @@ pub(super) struct Launch {
     /// Added to our own environment.
     pub(super) env: Vec<(String, String)>,
     pub(super) request: OpenRequest,
+    /// The credential that pays, where one was chosen.
+    pub(super) pay: Option<Pay>,
     /// Settings about the provider, made anew for every start.
     pub(super) settings: Option<Arc<SettingsFile>>,
 }

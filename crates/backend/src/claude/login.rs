@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
+use super::payer;
 use crate::login::{
-    Environment, UnusedSetting, is_of_cloud, is_withheld, json_object, names_model,
+    Environment, Pay, UnusedSetting, is_of_cloud, is_withheld, json_object, names_model,
     reaches_provider,
 };
 use crate::temporary::PrivateFolder;
@@ -58,8 +59,9 @@ pub(super) fn settings_file(
     workspace: &Path,
     inherit: Inherit,
     env: &[(String, String)],
+    pay: Option<Pay>,
 ) -> Result<Option<SettingsFile>, BackendError> {
-    let settings = settings(workspace, inherit, &Environment(env));
+    let settings = settings(workspace, inherit, &Environment(env), pay);
     let Some(settings) = settings.map_err(BackendError::Misconfigured)? else { return Ok(None) };
     let written = SettingsFile::write(&settings);
     written.map(Some).map_err(|error| BackendError::Misconfigured(error.to_string()))
@@ -84,7 +86,7 @@ pub(crate) fn unused_settings(workspace: &Path) -> Vec<UnusedSetting> {
 
 /// The reason for which the program cannot be started in a folder, because of settings files.
 pub(crate) fn settings_problem(workspace: &Path, inherit: Inherit) -> Option<String> {
-    settings(workspace, inherit, &Environment(&[])).err()
+    settings(workspace, inherit, &Environment(&[]), None).err()
 }
 
 /// The content of the file for `--settings`.
@@ -92,16 +94,26 @@ fn settings(
     workspace: &Path,
     inherit: Inherit,
     env: &Environment<'_>,
+    pay: Option<Pay>,
 ) -> Result<Option<Value>, String> {
     let folder = config_folder(env)?;
-    let users = Users::read(&folder).map_err(|problem| {
+    let mut users = Users::read(&folder).map_err(|problem| {
         format!("{problem}\n  hint: claude gets its provider from this file; correct it")
     })?;
     let (mut variables, mut keys) = (BTreeMap::new(), Map::new());
+    if let Some(pay) = pay {
+        let (names, helpers) = users.withhold(pay);
+        if inherit == Inherit::All {
+            // The program reads the file itself, so what must not pay is overridden.
+            let value = |name: String| (name.clone(), env.get(&name).unwrap_or_default());
+            variables.extend(names.into_iter().map(value));
+            keys.extend(helpers.into_iter().map(|key| (key, json!(""))));
+        }
+    }
     if inherit != Inherit::All {
         // With `all` the program reads the file itself.
-        variables.clone_from(&users.env);
-        keys.clone_from(&users.keys);
+        variables.extend(users.env.clone());
+        keys.extend(users.keys.clone());
     }
     if inherit != Inherit::None {
         let is_on_cloud = users.is_on_cloud(env);
@@ -136,20 +148,31 @@ fn settings(
 }
 
 /// The folder of the user's settings.
-fn config_folder(env: &Environment<'_>) -> Result<PathBuf, String> {
+pub(super) fn config_folder(env: &Environment<'_>) -> Result<PathBuf, String> {
     let named = env.path("CLAUDE_CONFIG_DIR")?;
     Ok(named.unwrap_or_else(|| env.home().join(".claude")))
 }
 
 /// The part of the user's settings that says how the provider is reached.
 #[derive(Debug, Default)]
-struct Users {
-    env: BTreeMap<String, String>,
-    keys: Map<String, Value>,
+pub(super) struct Users {
+    pub(super) env: BTreeMap<String, String>,
+    pub(super) keys: Map<String, Value>,
 }
 
 impl Users {
-    fn read(folder: &Path) -> Result<Self, String> {
+    /// Takes out the credentials that are not to pay; returns the names of the variables and keys.
+    fn withhold(&mut self, pay: Pay) -> (Vec<String>, Vec<String>) {
+        let names = self.env.keys().filter(|name| payer::is_withheld_variable(name, pay));
+        let names: Vec<String> = names.cloned().collect();
+        let keys = self.keys.keys().filter(|key| payer::is_withheld_key(key, pay));
+        let keys: Vec<String> = keys.cloned().collect();
+        self.env.retain(|name, _| !names.contains(name));
+        self.keys.retain(|key, _| !keys.contains(key));
+        (names, keys)
+    }
+
+    pub(super) fn read(folder: &Path) -> Result<Self, String> {
         let file = folder.join("settings.json");
         let settings = json_object(&file)?.unwrap_or_default();
         let mut users = Self::default();
@@ -272,7 +295,7 @@ mod tests {
         all.extend(own);
         let own = all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let own: Vec<_> = own.collect();
-        settings(&work, inherit, &Environment(&own)).unwrap().unwrap_or(Value::Null)
+        settings(&work, inherit, &Environment(&own), None).unwrap().unwrap_or(Value::Null)
     }
 
     #[test]
@@ -321,13 +344,13 @@ mod tests {
         let own = [("HOME".to_owned(), home.path().display().to_string())];
         let problem = |inherit: Inherit, more: &[(String, String)]| {
             let env = [&own, more].concat();
-            settings(&work, inherit, &Environment(&env)).unwrap_err()
+            settings(&work, inherit, &Environment(&env), None).unwrap_err()
         };
         write(&work.join(".claude/settings.json"), &json!([]));
         assert!(
             problem(Inherit::All, &[]).contains("work/.claude/settings.json: not a JSON object")
         );
-        assert_eq!(settings(&work, Inherit::None, &Environment(&own)), Ok(None));
+        assert_eq!(settings(&work, Inherit::None, &Environment(&own), None), Ok(None));
         write(&home.path().join(".claude/settings.json"), &json!({ "env": { "A": [] } }));
         assert!(problem(Inherit::None, &[]).contains("env.A is not a text"));
         let relative = [("CLAUDE_CONFIG_DIR".to_owned(), ".claude".to_owned())];
@@ -343,7 +366,7 @@ mod tests {
         let trick = json!({ "apiKeyHelper": "steal" });
         let overridden = json!({ "apiKeyHelper": "" });
         let own = [("HOME".to_owned(), folder("home").display().to_string())];
-        let made = |place: &str| settings(&folder(place), Inherit::All, &Environment(&own));
+        let made = |place: &str| settings(&folder(place), Inherit::All, &Environment(&own), None);
         fs::create_dir_all(folder("main/.git/worktrees/tree")).unwrap();
         fs::create_dir_all(folder("main/a/b")).unwrap();
         fs::create_dir_all(folder("tree/c")).unwrap();

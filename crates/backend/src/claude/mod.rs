@@ -12,6 +12,7 @@ mod desk;
 mod launch;
 mod list;
 mod login;
+mod payer;
 mod trouble;
 mod wire;
 
@@ -20,12 +21,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use atomic_event::{
-    Answer, BackendId, ConversationId, QuestionId, Report, StepError, Stop, TurnEvent, Usage,
+    Answer, BackendId, ConversationId, Payer, QuestionId, Report, StepError, Stop, TurnEvent, Usage,
 };
 use serde_json::{Value, json};
 use tokio::sync::{OnceCell, Semaphore, mpsc, oneshot};
 
 use crate::guard::{Guard, Job};
+use crate::login::{Credential, Environment, Pay};
 use crate::version::Version;
 use crate::words::shorten;
 use crate::{
@@ -46,6 +48,11 @@ const VERSION_LIMIT: Duration = Duration::from_secs(20);
 /// By what the program is told how often to try again.
 const MAX_RETRIES: &str = "CLAUDE_CODE_MAX_RETRIES";
 
+/// Makes the program say how long it would wait before the next try. Without it the program gives up
+/// at once when `retry-after` is more than a minute, and does not say that time (2.1.197 and 2.1.325).
+/// How long it may try again is decided here.
+const RETRY_WATCHDOG: &str = "CLAUDE_CODE_RETRY_WATCHDOG";
+
 /// How to use the program.
 #[derive(Clone, Debug)]
 pub struct ClaudeConfig {
@@ -53,8 +60,8 @@ pub struct ClaudeConfig {
     pub program: PathBuf,
     /// Whether the program may skip permission prompts as root.
     pub allow_root: bool,
-    /// How long the program may try again by itself when its provider is in trouble.
-    pub retry_window: Duration,
+    /// How long trouble with the provider may last inside a turn.
+    pub patience: Duration,
     /// How many programs may be starting at once.
     pub starts: usize,
     /// Added to our own environment.
@@ -68,6 +75,9 @@ pub struct ClaudeBackend {
     shared: Shared,
     version: Arc<OnceCell<Version>>,
     desk: Arc<Desk>,
+    pay: Option<Pay>,
+    /// The environment in which credentials are looked for.
+    env: Vec<(String, String)>,
 }
 
 /// The oldest version that works, when this one is older still.
@@ -89,9 +99,21 @@ impl ClaudeBackend {
         let shared = Shared {
             guard,
             starts: Arc::new(Semaphore::new(config.starts.max(1))),
-            retry_window: config.retry_window,
+            patience: config.patience,
         };
-        Self { config, shared, version: Arc::default(), desk: Arc::default() }
+        let env = config.env.clone();
+        Self { config, shared, version: Arc::default(), desk: Arc::default(), pay: None, env }
+    }
+
+    /// Uses only the credential that was chosen; the others are withheld from the program.
+    #[must_use]
+    pub fn paying(mut self, pay: Option<Pay>) -> Self {
+        self.config.env.extend(pay.map(payer::withheld_variables).unwrap_or_default());
+        Self { pay, ..self }
+    }
+
+    fn credentials(&self) -> Result<Vec<Credential>, String> {
+        payer::credentials(&Environment(&self.env), self.pay)
     }
 
     /// The program's version, asked for once.
@@ -152,8 +174,11 @@ impl ClaudeBackend {
         let held = self.desk.hold(&id).await?;
         let ClaudeConfig { program, allow_root, mut env, .. } = self.config.clone();
         if !env.iter().any(|(name, _)| name == MAX_RETRIES) {
-            let most = tries_within(self.config.retry_window).to_string();
+            let most = tries_within(self.config.patience).to_string();
             env.push((MAX_RETRIES.to_owned(), most));
+        }
+        if !env.iter().any(|(name, _)| name == RETRY_WATCHDOG) {
+            env.push((RETRY_WATCHDOG.to_owned(), "1".to_owned()));
         }
         let version = Arc::clone(&self.version);
         let request_of_launch = request.clone();
@@ -163,13 +188,17 @@ impl ClaudeBackend {
             allow_root,
             env,
             request: request_of_launch,
+            pay: self.pay,
             settings: None,
         };
         let shared_id: SharedId = Arc::new(Mutex::new(id.clone()));
         let start = Talk::start(self.shared.clone(), launch, Arc::clone(&shared_id), held, resume);
         let (commands, ready) = self.started(start, resume).await?;
         let desk = Arc::downgrade(&self.desk);
-        Ok(ClaudeConversation { held: id, id: shared_id, commands, request, ready, desk })
+        let expected = self.credentials().unwrap_or_default();
+        let payer = payer::reported(&ready, expected.first().map(|first| &first.payer));
+        let (held, id) = (id, shared_id);
+        Ok(ClaudeConversation { held, id, commands, request, ready, payer, desk })
     }
 
     /// Starts the program and learns its version. Newer ones say it when they are ready; only a
@@ -243,6 +272,10 @@ impl Backend for ClaudeBackend {
         true
     }
 
+    fn credentials(&self, _: &Place, _: Option<&str>) -> Result<Vec<Credential>, String> {
+        Self::credentials(self)
+    }
+
     fn open(
         &self,
         request: OpenRequest,
@@ -295,6 +328,8 @@ struct ClaudeConversation {
     request: OpenRequest,
     /// What the program said about itself when it was ready.
     ready: Value,
+    /// The payer that it reported, where that is another one than expected.
+    payer: Option<Payer>,
     /// Not held up by us: what rests there ends with its backend.
     desk: Weak<Desk>,
 }
@@ -337,6 +372,10 @@ impl Conversation for ClaudeConversation {
         lock(&self.id).clone()
     }
 
+    fn payer(&self) -> Option<Payer> {
+        self.payer.clone()
+    }
+
     fn send(&self, prompt: String) -> BoxFuture<'_, Result<Turn, BackendError>> {
         Box::pin(self.send_prompt(prompt, true))
     }
@@ -364,6 +403,7 @@ impl Conversation for ClaudeConversation {
             let mut turn = self.send_prompt("/compact".to_owned(), false).await?;
             while let Some(event) = turn.recv().await {
                 if let TurnEvent::Reported(Report::Spent(usage)) = event {
+                    // The total comes last, and holds the calls before it.
                     spent = Some(usage);
                 } else if let TurnEvent::Ended(Stop::Failed(error)) = event {
                     return Err(error);

@@ -16,6 +16,6 @@ pub(super) fn of_result(result: &TurnResult, before: Option<Trouble>) -> Trouble
     match (kind, before) {
         // The result does not always say what the retries before it were about.
         (Kind::Rejected, Some(before)) if result.api_error_status.is_none() => before,
-        (kind, _) => Trouble { kind, words },
+        (kind, _) => Trouble::new(kind, words).with_status(result.api_error_status),
     }
 }

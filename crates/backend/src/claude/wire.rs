@@ -20,6 +20,11 @@ pub(super) enum Line {
     StreamEvent(Streamed),
     /// The end of a turn.
     Result(Box<TurnResult>),
+    /// How an account with a subscription stands with its limits.
+    RateLimitEvent {
+        #[serde(default)]
+        rate_limit_info: RateLimitInfo,
+    },
     /// The program wants something from us.
     ControlRequest {
         #[serde(default)]
@@ -64,6 +69,24 @@ pub(super) struct System {
     pub(super) message: Value,
 }
 
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RateLimitInfo {
+    pub(super) status: LimitStatus,
+    /// In seconds since 1970.
+    #[serde(rename = "resetsAt")]
+    pub(super) resets_at: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum LimitStatus {
+    Rejected,
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct CompactMetadata {
@@ -104,6 +127,8 @@ pub(super) struct Spoken {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Message {
+    pub(super) id: String,
+    pub(super) model: String,
     pub(super) content: Value,
     pub(super) usage: Option<TokenCounts>,
 }
@@ -112,13 +137,24 @@ pub(super) struct Message {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct TokenCounts {
-    input_tokens: u64,
-    output_tokens: u64,
-    cache_read_input_tokens: u64,
-    cache_creation_input_tokens: u64,
+    pub(super) input_tokens: u64,
+    pub(super) output_tokens: u64,
+    pub(super) cache_read_input_tokens: u64,
+    pub(super) cache_creation_input_tokens: u64,
 }
 
 impl TokenCounts {
+    /// The larger of the figures: those at the end of an answer leave out what has not changed.
+    pub(super) fn or_more(self, later: Self) -> Self {
+        let more = |part: fn(&Self) -> u64| part(&self).max(part(&later));
+        Self {
+            input_tokens: more(|it| it.input_tokens),
+            output_tokens: more(|it| it.output_tokens),
+            cache_read_input_tokens: more(|it| it.cache_read_input_tokens),
+            cache_creation_input_tokens: more(|it| it.cache_creation_input_tokens),
+        }
+    }
+
     /// Everything the model has read and said.
     pub(super) fn all(self) -> u64 {
         let read =
@@ -139,6 +175,10 @@ pub(super) struct Streamed {
 pub(super) struct StreamedEvent {
     pub(super) r#type: String,
     pub(super) delta: StreamedDelta,
+    /// Of `message_start`.
+    pub(super) message: Message,
+    /// Of `message_delta`.
+    pub(super) usage: Option<TokenCounts>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -146,6 +186,7 @@ pub(super) struct StreamedEvent {
 pub(super) struct StreamedDelta {
     pub(super) text: Option<String>,
     pub(super) thinking: Option<String>,
+    pub(super) stop_reason: Option<String>,
 }
 
 /// The end of a turn.

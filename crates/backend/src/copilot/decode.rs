@@ -11,10 +11,12 @@ use serde_json::Value;
 
 use super::ID;
 use super::talker::{QUESTION, QUESTIONS};
+use super::typing::Typing;
 use super::wire::{
     CallFailed, Compacted, Event, Failed, HelperBegan, HelperEnded, Idle, Piece, Retried, Said,
     Spent, ToolBegan, ToolEnded, What,
 };
+use crate::prices::{CallTokens, estimate};
 use crate::trouble::{self, Kind, Trouble};
 use crate::words::{questions, shorten, summary, tool_name};
 
@@ -43,6 +45,12 @@ pub(super) enum Heard {
     Ended(Stop),
 }
 
+/// In the schema of 1.0.102: "Divide totalNanoAiu by 1,000,000,000 for AI credits".
+const NANO_AIU: f64 = 1e9;
+
+/// The price of one AI credit.
+const CREDIT_USD: f64 = 0.01;
+
 /// Tools that are told of in words of their own, or that do nothing anybody wants to know.
 const OWN_WORDS: [&str; 4] = ["task", QUESTION, QUESTIONS, "report_intent"];
 
@@ -55,6 +63,7 @@ pub(super) struct Decoder {
     helpers: BTreeMap<String, Helper>,
     /// Whether pieces of the message have come.
     came_in_pieces: bool,
+    typing: Typing,
     /// The last text of the agent itself.
     text: String,
     error: Option<Trouble>,
@@ -81,7 +90,7 @@ impl Decoder {
         let by = event.agent.as_deref();
         match &event.what {
             What::Said(said) => self.message(said, by),
-            What::Spent(spent) => self.spent(*spent, by).into_iter().collect(),
+            What::Spent(spent) => self.spent(spent, by).into_iter().collect(),
             What::OurToolUsed(used) if used.tool_name == QUESTIONS => vec![Heard::Asked {
                 request: used.request_id.clone(),
                 questions: questions(&used.arguments),
@@ -96,14 +105,14 @@ impl Decoder {
             What::LeaveWanted(wanted) if !wanted.resolved_by_hook => {
                 vec![Heard::LeaveWanted { request: wanted.request_id.clone() }]
             }
-            What::Compacted(compacted) => summarised(*compacted),
+            What::Compacted(compacted) => summarised(compacted),
             What::Idle(idle) => vec![Heard::Ended(self.stop(*idle))],
             // The rest matters only of the agent itself.
             What::Taken if by.is_none() => vec![Heard::Taken],
             What::Began if by.is_none() => vec![Heard::Began],
             What::Typed(text) if by.is_none() => {
                 self.came_in_pieces = true;
-                piece(text, |text| TurnEvent::Typed { text })
+                self.typing.add(&text.delta_content).map(typed).into_iter().collect()
             }
             What::Thought(text) if by.is_none() => piece(text, |text| TurnEvent::Thought { text }),
             What::Room(room) if by.is_none() => {
@@ -112,12 +121,13 @@ impl Decoder {
             }
             What::CallFailed(CallFailed { model_call }) if by.is_none() => {
                 let words = said(&model_call.error);
-                let mut kind = trouble::kind(model_call.status, &words, "");
+                let code = model_call.code.as_deref().unwrap_or_default();
+                let mut kind = trouble::kind(model_call.status, &words, code);
                 // Nobody has said no.
                 if kind == Kind::Rejected && model_call.status.is_none() {
                     kind = Kind::Unavailable;
                 }
-                let trouble = Trouble { kind, words };
+                let trouble = Trouble::new(kind, words).with_status(model_call.status);
                 self.failed = Some(trouble.clone());
                 vec![Heard::CallFailed(trouble)]
             }
@@ -126,7 +136,7 @@ impl Decoder {
                 if by.is_none() && warned.warning_type.ends_with("context_blocked") =>
             {
                 let words = trouble::words_of(&warned.message);
-                self.blocked = Some(Trouble { kind: Kind::ContextOverflow, words });
+                self.blocked = Some(Trouble::new(Kind::ContextOverflow, words));
                 vec![]
             }
             What::Failed(failed) if by.is_none() => {
@@ -166,16 +176,19 @@ impl Decoder {
         if about.tool_requests.is_empty() {
             self.text.push_str(text);
         }
+        if !came && !text.is_empty() {
+            heard.extend(self.typing.add(text).map(typed));
+        }
+        if is_last {
+            heard.extend(self.typing.end().map(typed));
+        }
         if !text.is_empty() {
-            if !came {
-                heard.push(Heard::Event(TurnEvent::Typed { text: text.to_owned() }));
-            }
             heard.push(reported(Report::Said { text: text.to_owned() }));
         }
         heard
     }
 
-    fn spent(&mut self, spent: Spent, by: Option<&str>) -> Option<Heard> {
+    fn spent(&mut self, spent: &Spent, by: Option<&str>) -> Option<Heard> {
         self.is_refused |= spent.content_filter_triggered && by.is_none();
         let usage = usage(spent)?;
         let filled = usage.input_tokens.saturating_add(usage.output_tokens);
@@ -248,12 +261,14 @@ impl Decoder {
     fn retried(&mut self, about: &Retried) -> Vec<Heard> {
         self.tries += 1;
         self.came_in_pieces = false;
-        let unknown = || Trouble { kind: Kind::Rejected, words: about.reason.clone() };
+        self.typing.retry();
+        let unknown = || Trouble::new(Kind::Rejected, about.reason.clone());
         let mut trouble = self.failed.take().unwrap_or_else(unknown);
         if trouble.kind == Kind::Rejected {
             trouble.kind = Kind::Unavailable;
         }
-        let wait = Wait { code: trouble.kind.code().to_owned(), attempt: self.tries, delay_ms: 0 };
+        let wait =
+            Wait { code: trouble.kind.code().to_owned(), attempt: self.tries, delay_ms: None };
         vec![Heard::Trouble(trouble), reported(Report::Waited(wait))]
     }
 
@@ -269,25 +284,38 @@ impl Decoder {
             Some(trouble) => Stop::Failed(trouble.into_error(ID)),
             None if self.is_refused => {
                 let words = std::mem::take(&mut self.text);
-                Stop::Failed(Trouble { kind: Kind::Refused, words }.into_error(ID))
+                Stop::Failed(Trouble::new(Kind::Refused, words).into_error(ID))
             }
             None => Stop::Done { text: std::mem::take(&mut self.text) },
         }
     }
 }
 
-fn usage(spent: Spent) -> Option<Usage> {
+fn usage(spent: &Spent) -> Option<Usage> {
     // What is read from the cache is part of what is read; what is written there is not.
     let read = spent.input_tokens.saturating_add(spent.cache_write_tokens);
     let written = spent.output_tokens;
-    // The program counts requests, not money.
-    let usage = Usage { input_tokens: read, output_tokens: written, ..Usage::default() };
+    let cost_usd = spent.copilot_usage.total_nano_aiu.map(|nano| nano / NANO_AIU * CREDIT_USD);
+    let tokens = CallTokens {
+        input: spent.input_tokens.saturating_sub(spent.cache_read_tokens),
+        output: written,
+        cache_read: spent.cache_read_tokens,
+        cache_write: spent.cache_write_tokens,
+    };
+    let estimated_usd = if cost_usd.is_none() { estimate(&spent.model, tokens) } else { None };
+    let usage = Usage {
+        input_tokens: read,
+        output_tokens: written,
+        cost_usd,
+        estimated_usd,
+        ..Usage::default()
+    };
     (read > 0 || written > 0).then_some(usage)
 }
 
 /// The conversation was summarised, or was not. What that cost is said here and nowhere else.
-fn summarised(told: Compacted) -> Vec<Heard> {
-    let spent = usage(told.compaction_tokens_used).map(|usage| reported(Report::Spent(usage)));
+fn summarised(told: &Compacted) -> Vec<Heard> {
+    let spent = usage(&told.compaction_tokens_used).map(|usage| reported(Report::Spent(usage)));
     let (before, after) = (told.pre_compaction_tokens, told.post_compaction_tokens);
     let made = told.success.then(|| reported(Report::Compacted { before, after }));
     spent.into_iter().chain(made).collect()
@@ -296,6 +324,7 @@ fn summarised(told: Compacted) -> Vec<Heard> {
 /// What an error of the program means; the call of the model before it says more.
 fn trouble_of(about: &Failed, before: Option<Trouble>) -> Trouble {
     let words = trouble::words_of(&about.message);
+    let outage = before.as_ref().map(|before| before.outage).unwrap_or_default();
     let kind = match (about.error_type.as_str(), trouble::kind(about.status_code, &words, "")) {
         (_, Kind::Rejected | Kind::RateLimited | Kind::Unavailable) if before.is_some() => {
             before.map_or(Kind::Unavailable, |before| before.kind)
@@ -305,7 +334,9 @@ fn trouble_of(about: &Failed, before: Option<Trouble>) -> Trouble {
         (_, Kind::Rejected) if about.status_code.is_none() => Kind::Unavailable,
         (_, kind) => kind,
     };
-    Trouble { kind, words }
+    let told = Trouble::new(kind, words).with_status(about.status_code.or(outage.status));
+    let retry_at_ms = told.outage.retry_at_ms.or(outage.retry_at_ms);
+    told.with_retry_at(retry_at_ms)
 }
 
 /// The words of an error, which may be written as JSON.
@@ -313,6 +344,10 @@ fn said(error: &Value) -> String {
     let text = trouble::words_of(error);
     let inner: Option<Value> = serde_json::from_str(&text).ok();
     inner.map(|inner| trouble::words_of(&inner)).filter(|inner| !inner.is_empty()).unwrap_or(text)
+}
+
+fn typed(text: String) -> Heard {
+    Heard::Event(TurnEvent::Typed { text })
 }
 
 fn piece(about: &Piece, event: impl FnOnce(String) -> TurnEvent) -> Vec<Heard> {

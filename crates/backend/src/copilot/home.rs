@@ -61,7 +61,7 @@ impl Home {
     /// The providers that the user has set up in a file, with their models. The program reads it in
     /// its terminal and with `-p`; its server has to be told with every session.
     pub(super) fn providers(&self, named: Option<PathBuf>) -> Result<Option<Providers>, String> {
-        let file = named.unwrap_or_else(|| self.0.join("providers.json"));
+        let file = self.providers_file(named);
         let Some(mut settings) = json_object(&file)? else { return Ok(None) };
         let mut list = |key: &str| match settings.remove(key) {
             Some(Value::Array(entries)) => Ok(entries),
@@ -70,6 +70,16 @@ impl Home {
         };
         let (providers, models) = (list("providers")?, list("models")?);
         Ok((!providers.is_empty()).then_some(Providers { providers, models }))
+    }
+
+    /// The file with the user's providers.
+    pub(super) fn providers_file(&self, named: Option<PathBuf>) -> PathBuf {
+        named.unwrap_or_else(|| self.0.join("providers.json"))
+    }
+
+    /// The file in which the program keeps its logins.
+    pub(super) fn config_file(&self) -> PathBuf {
+        self.0.join("config.json")
     }
 
     /// The model that the user has chosen there.

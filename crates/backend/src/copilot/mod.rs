@@ -9,9 +9,11 @@ mod conversation;
 mod decode;
 mod home;
 mod launch;
+mod payer;
 mod rpc;
 mod server;
 mod talker;
+mod typing;
 mod wire;
 
 use std::path::PathBuf;
@@ -23,7 +25,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::guard::Guard;
-use crate::login::Environment;
+use crate::login::{Credential, Environment, Pay};
+use crate::prices::is_listed;
 use crate::serving::{Lease, until_left};
 use crate::version::Version;
 use crate::{
@@ -82,8 +85,8 @@ fn providers(env: &[(String, String)]) -> Result<Option<Providers>, BackendError
 pub struct CopilotConfig {
     /// The program.
     pub program: PathBuf,
-    /// How long the program may try again by itself when its provider is in trouble.
-    pub retry_window: Duration,
+    /// How long trouble with the provider may last inside a turn.
+    pub patience: Duration,
     /// Added to our own environment.
     pub env: Vec<(String, String)>,
 }
@@ -100,13 +103,24 @@ struct Shared {
     guard: Guard,
     /// Held while it is started, so that all wait for the same one.
     server: tokio::sync::Mutex<Option<Arc<Server>>>,
+    /// The credential that pays, where one was chosen.
+    pay: Option<Pay>,
+    /// The environment in which credentials are looked for.
+    env: Vec<(String, String)>,
 }
 
 impl CopilotBackend {
     /// Uses the program as `config` says; every process runs under `guard`.
     pub fn new(config: CopilotConfig, guard: Guard) -> Self {
+        Self::paying(config, guard, None)
+    }
+
+    /// The same, with only the credential that was chosen; the others are withheld from the program.
+    pub fn paying(mut config: CopilotConfig, guard: Guard, pay: Option<Pay>) -> Self {
         let server = tokio::sync::Mutex::default();
-        Self { shared: Arc::new(Shared { config, guard, server }) }
+        let env = config.env.clone();
+        config.env.extend(pay.map(payer::withheld_variables).unwrap_or_default());
+        Self { shared: Arc::new(Shared { config, guard, server, pay, env }) }
     }
 }
 
@@ -114,6 +128,18 @@ impl Shared {
     /// A variable as the program sees it.
     fn variable(&self, name: &str) -> Option<String> {
         Environment(&self.config.env).get(name)
+    }
+
+    /// Whether calls of the model go to a provider of the user's own.
+    fn has_own_provider(&self) -> bool {
+        launch::provider(&|name| self.variable(name)).is_some()
+            || providers(&self.config.env).is_ok_and(|own| own.is_some())
+    }
+
+    /// The model of the user's own settings.
+    fn users_model(&self) -> Option<String> {
+        let home = Home::of(&|name: &str| self.variable(name));
+        self.variable("COPILOT_MODEL").or_else(|| home.model())
     }
 
     /// Everything a session is told.
@@ -125,11 +151,13 @@ impl Shared {
     ) -> Result<Value, BackendError> {
         let variable = |name: &str| self.variable(name);
         let home = Home::of(&variable);
-        let users = || self.variable("COPILOT_MODEL").or_else(|| home.model());
-        let model = model.map(str::to_owned).or_else(users);
+        let model = model.map(str::to_owned).or_else(|| self.users_model());
         let provider = launch::provider(&variable);
         let mut about = launch::session(id, request, model.as_deref(), provider.as_ref());
-        if let Some(Providers { providers, models }) = providers(&self.config.env)? {
+        // Providers in the file pay only where nothing else was chosen.
+        let is_wanted = self.pay.is_none_or(|pay| pay == Pay::Settings);
+        let own = if is_wanted { providers(&self.config.env)? } else { None };
+        if let Some(Providers { providers, models }) = own {
             about["providers"] = json!(providers);
             about["models"] = json!(models);
         }
@@ -186,9 +214,19 @@ impl Backend for CopilotBackend {
         BackendId::from(ID)
     }
 
-    /// The program counts requests, not money.
+    /// With a login the program counts credits. With a provider of the user's own it counts tokens.
     fn reports_cost(&self) -> bool {
-        false
+        !self.shared.has_own_provider()
+    }
+
+    fn knows_price(&self, model: Option<&str>) -> bool {
+        let users = || self.shared.users_model();
+        self.reports_cost()
+            || model.map(str::to_owned).or_else(users).is_some_and(|model| is_listed(&model))
+    }
+
+    fn credentials(&self, _: &Place, _: Option<&str>) -> Result<Vec<Credential>, String> {
+        payer::credentials(&Environment(&self.shared.env), self.shared.pay)
     }
 
     fn open(

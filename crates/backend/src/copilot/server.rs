@@ -236,7 +236,8 @@ async fn watch(
         };
         if let (Some(problem), Some(server)) = (problem, server.upgrade()) {
             server.line.is_lost(problem.clone());
-            server.tell_all(|| News::Gone(problem.clone()));
+            // Told only then: the conversations end their shells, and a program that outlives them
+            // asks the model again.
             guarded.end().await;
             break problem;
         }

@@ -147,14 +147,25 @@ pub(super) struct Said {
     pub(super) chunk_count: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Spent {
+    pub(super) model: String,
     pub(super) input_tokens: u64,
     pub(super) output_tokens: u64,
+    pub(super) cache_read_tokens: u64,
     pub(super) cache_write_tokens: u64,
+    /// What GitHub charges; absent with a provider of the user's own.
+    pub(super) copilot_usage: CopilotUsage,
     /// Whether the provider has refused to say it, or to go on.
     pub(super) content_filter_triggered: bool,
+}
+
+/// The charge for a call: 1,000,000,000 nano-AIU are one AI credit.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct CopilotUsage {
+    pub(super) total_nano_aiu: Option<f64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -174,6 +185,9 @@ pub(super) struct CallFailed {
 pub(super) struct ModelCall {
     pub(super) status: Option<u16>,
     pub(super) error: Value,
+    /// The provider's own code for the error.
+    #[serde(rename = "errorCode")]
+    pub(super) code: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -236,7 +250,7 @@ pub(super) struct Failed {
     pub(super) status_code: Option<u16>,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Compacted {
     pub(super) success: bool,

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, getpid, set_child_subreaper, setsid, wait,
+    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, set_child_subreaper, setsid, wait,
 };
 use rustix::stdio::{dup2_stderr, dup2_stdout, stdin};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -67,6 +67,7 @@ fn guard(argv: &[OsString]) -> io::Result<u8> {
         return Ok(GUARD_FAILED); // Atomic died meanwhile: nothing to start for.
     }
 
+    let is_talked_to = start.stdin.is_some();
     let child = Command::new(program)
         .args(arguments)
         .stdin(start.stdin.map_or_else(Stdio::null, Stdio::from))
@@ -77,12 +78,14 @@ fn guard(argv: &[OsString]) -> io::Result<u8> {
         Ok(child) => Pid::from_raw(child.id().cast_signed()),
         Err(error) => return Ok(not_started(program, &error)),
     };
-    let keeper = Keeper { main, status: None, asked_to_end, child_changed };
+    let keeper = Keeper { main, is_talked_to, status: None, asked_to_end, child_changed };
     keeper.keep()
 }
 
 struct Keeper {
     main: Option<Pid>,
+    /// Whether the child is a program that is talked to, as agent programs are.
+    is_talked_to: bool,
     status: Option<WaitStatus>,
     asked_to_end: UnixStream,
     child_changed: UnixStream,
@@ -121,10 +124,14 @@ impl Keeper {
 
     /// Ends every process below us, at last by force.
     fn end_all(&mut self) -> io::Result<()> {
-        let begun = Instant::now();
+        let since = Instant::now();
         if !self.reap()? {
             return Ok(());
         }
+        if self.is_talked_to && !self.end_main(since)? {
+            return Ok(());
+        }
+        let begun = Instant::now();
         for process in processes::below(getpid())? {
             let _ = process.signal(Signal::TERM);
         }
@@ -134,7 +141,7 @@ impl Keeper {
                 return Ok(());
             }
         }
-        while begun.elapsed() < GIVE_UP {
+        while since.elapsed() < GIVE_UP {
             // The next round kills processes forked meanwhile: orphans become our children.
             processes::kill(&processes::below(getpid())?);
             is_ready(&self.child_changed, ROUND)?;
@@ -143,6 +150,28 @@ impl Keeper {
             }
         }
         Ok(())
+    }
+
+    /// Ends the main child before everything that it has started: an agent program that outlives the
+    /// command it runs takes the end of that for a result, and asks the model again. Says whether any
+    /// child is left.
+    fn end_main(&mut self, begun: Instant) -> io::Result<bool> {
+        let Some(main) = self.main else { return Ok(true) };
+        if self.status.is_none() {
+            let _ = kill_process(main, Signal::TERM);
+        }
+        while self.status.is_none()
+            && let Some(rest) = GRACE.checked_sub(begun.elapsed())
+        {
+            is_ready(&self.child_changed, rest)?;
+            self.reap()?;
+        }
+        while self.status.is_none() && begun.elapsed() < GIVE_UP {
+            let _ = kill_process(main, Signal::KILL);
+            is_ready(&self.child_changed, ROUND)?;
+            self.reap()?;
+        }
+        self.reap()
     }
 
     /// Collects the children that have ended; says whether any is left. Orphans below us become

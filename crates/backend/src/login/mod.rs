@@ -6,12 +6,15 @@
 
 mod files;
 mod names;
+mod payment;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 pub(crate) use files::{json_object, read_text};
 pub(crate) use names::{is_of_cloud, is_withheld, names_model, reaches_provider};
+pub use payment::{Credential, Pay};
+pub(crate) use payment::{chosen_first, gateway, tilde};
 
 use crate::Inherit;
 use crate::{claude, copilot, opencode};

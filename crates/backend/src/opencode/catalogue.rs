@@ -15,6 +15,7 @@ use crate::BackendError;
 pub(super) struct Facts {
     window: Option<u64>,
     is_priced: bool,
+    model: String,
 }
 
 impl Facts {
@@ -34,6 +35,7 @@ impl Facts {
         let known = known.ok_or_else(|| unknown(model, provider.is_some()))?;
         let price = |key: &str| known["cost"][key].as_f64().unwrap_or(0.0);
         Ok(Self {
+            model: model.name.clone(),
             window: known["limit"]["context"].as_u64().filter(|window| *window > 0),
             is_priced: price("input") > 0.0 || price("output") > 0.0,
         })
@@ -42,6 +44,7 @@ impl Facts {
     pub(super) fn tell(&self, decoder: &mut Decoder) {
         decoder.window = self.window;
         decoder.is_priced = self.is_priced;
+        decoder.model.clone_from(&self.model);
     }
 }
 

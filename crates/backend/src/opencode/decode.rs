@@ -6,15 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use atomic_event::{
     BackendId, Helper, HelperState, Question, Report, StepError, Stop, ToolCall, ToolUse,
-    TurnEvent, Usage, Wait,
+    TurnEvent, Usage,
 };
 use serde_json::Value;
 
 use super::ID;
-use super::failures::{broken_off, nothing_done, trouble_of};
+use super::failures::{Retried, broken_off, nothing_done, retry_of, trouble_of};
 use super::wire::{About, Event, Failure, Info, Part};
 use crate::BackendError;
-use crate::trouble::{self, Kind, Trouble};
+use crate::prices::{CallTokens, estimate};
+use crate::trouble::{Kind, Trouble};
 use crate::words::{questions, shorten, summary, todos, tool_name};
 
 /// How often in a row an answer may end without a reason. The program itself would ask for ever.
@@ -22,9 +23,6 @@ const BROKEN_OFF: usize = 3;
 
 /// The error of what was stopped.
 const ABORTED: &str = "MessageAbortedError";
-
-/// The longest that the program waits by itself between two tries, in milliseconds, and then some.
-const LONGEST_OWN_WAIT: u64 = 60_000;
 
 /// What an event comes to.
 #[derive(Debug, PartialEq)]
@@ -35,9 +33,8 @@ pub(super) enum Heard {
     Asked { request: String, questions: Vec<Question> },
     /// The program wants our leave for something.
     LeaveWanted { request: String },
-    /// The provider is in trouble, and the program tries again at that time, in milliseconds since
-    /// 1970.
-    Trouble { trouble: Trouble, next: i64 },
+    /// The provider is in trouble, and the program tries again.
+    Trouble(Trouble),
     /// A part of an answer came: whatever trouble there was is over.
     Answering,
     /// The answers break off again and again.
@@ -66,6 +63,8 @@ pub(super) struct Decoder {
     pub(super) window: Option<u64>,
     /// Whether it is known what the model costs.
     pub(super) is_priced: bool,
+    /// The model's name.
+    pub(super) model: String,
     /// The prompt of the turn; what is older does not belong to it.
     prompt: String,
     /// Whether any message of the turn was heard of.
@@ -111,6 +110,7 @@ impl Decoder {
             session: session.to_owned(),
             window: None,
             is_priced: true,
+            model: String::new(),
             prompt: String::new(),
             is_heard: false,
             messages: BTreeMap::new(),
@@ -126,9 +126,9 @@ impl Decoder {
 
     /// Forgets the turn before. The ids of messages grow with time.
     pub(super) fn begin_turn(&mut self, prompt: String) {
-        let Self { session, window, is_priced, .. } = self;
-        let (window, is_priced) = (*window, *is_priced);
-        *self = Self { window, is_priced, prompt, ..Self::new(session) };
+        let Self { session, window, is_priced, model, .. } = self;
+        let (window, is_priced, model) = (*window, *is_priced, std::mem::take(model));
+        *self = Self { window, is_priced, model, prompt, ..Self::new(session) };
     }
 
     /// The prompt of the turn.
@@ -364,10 +364,21 @@ impl Decoder {
         if read == 0 && written == 0 {
             return None;
         }
+        // A helper may use a model that is priced where the agent's own is not.
+        let is_priced = self.is_priced || part.cost > 0.0;
+        let tokens = CallTokens {
+            input: part.tokens.input,
+            output: written,
+            cache_read: part.tokens.cache.read,
+            cache_write: part.tokens.cache.write,
+        };
+        let estimated_usd = if is_priced { None } else { estimate(&self.model, tokens) };
         Some(reported(Report::Spent(Usage {
             input_tokens: read,
             output_tokens: written,
-            cost_usd: self.is_priced.then_some(part.cost),
+            cost_usd: is_priced.then_some(part.cost),
+            estimated_usd,
+            is_total: false,
             context_tokens: is_own.then(|| read.saturating_add(written)),
             context_window: self.window.filter(|_| is_own),
         })))
@@ -438,7 +449,7 @@ fn finished(message: &Message, finish: &str) -> Stop {
         ),
         "content-filter" => {
             let words = "the provider's filter has stopped the answer".to_owned();
-            Stop::Failed(Trouble { kind: Kind::Refused, words }.into_error(ID))
+            Stop::Failed(Trouble::new(Kind::Refused, words).into_error(ID))
         }
         "unknown" => Stop::Failed(broken_off().into()),
         _ => Stop::Done { text: text_of(message) },
@@ -446,22 +457,8 @@ fn finished(message: &Message, finish: &str) -> Stop {
 }
 
 fn retried(about: &About) -> Vec<Heard> {
-    let status = &about.status;
-    let now = jiff::Timestamp::now().as_millisecond();
-    let delay_ms = u64::try_from(status.next.saturating_sub(now)).unwrap_or(0);
-    // The program does not say which status the provider answered with. It never waits this long
-    // unless it is told to.
-    let said = trouble::kind(None, &status.message, "");
-    let kind = if said != Kind::Rejected {
-        said
-    } else if delay_ms > LONGEST_OWN_WAIT {
-        Kind::RateLimited
-    } else {
-        Kind::Unavailable
-    };
-    let wait = Wait { code: kind.code().to_owned(), attempt: status.attempt, delay_ms };
-    let trouble = Trouble { kind, words: status.message.clone() };
-    vec![Heard::Trouble { trouble, next: status.next }, reported(Report::Waited(wait))]
+    let Retried { trouble, wait } = retry_of(about);
+    vec![Heard::Trouble(trouble), reported(Report::Waited(wait))]
 }
 
 fn named(part: &Part) -> (String, String) {

@@ -43,7 +43,9 @@ impl Http {
         // It is on this machine: nothing between us may be asked, whatever the environment says.
         // Nothing is encrypted, so whom the machine trusts need not be read.
         let client = reqwest::Client::builder().no_proxy().tls_backend_preconfigured(no_one()?);
-        let client = client.build();
+        // The server closes connections that are idle for some seconds. A request that is sent on one
+        // just then fails with a reset (seen on a machine under load), so none is kept.
+        let client = client.pool_max_idle_per_host(0).build();
         let client = client.map_err(|error| BackendError::Misconfigured(error.to_string()))?;
         Ok(Self { client, address, password })
     }

@@ -13,6 +13,7 @@ mod fill;
 mod gate;
 mod http;
 mod launch;
+mod payer;
 mod ready;
 mod server;
 mod settings;
@@ -27,7 +28,7 @@ use atomic_event::BackendId;
 use serde_json::Value;
 
 use crate::guard::Guard;
-use crate::login::UnusedSetting;
+use crate::login::{Credential, Pay, UnusedSetting};
 use crate::serving::{Held, Lease, until_left};
 use crate::version::Version;
 use crate::words::shorten;
@@ -67,8 +68,8 @@ pub(crate) fn settings_problem(workspace: &Path) -> Option<String> {
 pub struct OpenCodeConfig {
     /// The program.
     pub program: PathBuf,
-    /// How long the program may try again by itself when its provider is in trouble.
-    pub retry_window: Duration,
+    /// How long trouble with the provider may last inside a turn.
+    pub patience: Duration,
     /// Added to our own environment.
     pub env: Vec<(String, String)>,
 }
@@ -85,19 +86,36 @@ struct Shared {
     guard: Guard,
     /// Held while one is started, so that those who want the same wait for it.
     servers: tokio::sync::Mutex<Vec<Arc<Server>>>,
+    /// The credential that pays, where one was chosen.
+    pay: Option<Pay>,
+    /// The environment in which the chosen credential is looked for.
+    env: Vec<(String, String)>,
 }
 
 impl OpenCodeBackend {
     /// Uses the program as `config` says; every process runs under `guard`.
     pub fn new(config: OpenCodeConfig, guard: Guard) -> Self {
+        Self::paying(config, guard, None)
+    }
+
+    /// The same, with only the credential that was chosen; the others are withheld from the program.
+    pub fn paying(mut config: OpenCodeConfig, guard: Guard, pay: Option<Pay>) -> Self {
         let servers = tokio::sync::Mutex::default();
-        Self { shared: Arc::new(Shared { config, guard, servers }) }
+        let env = config.env.clone();
+        config.env.extend(pay.map(payer::withheld_variables).unwrap_or_default());
+        Self { shared: Arc::new(Shared { config, guard, servers, pay, env }) }
     }
 
     async fn begin(&self, request: OpenRequest) -> Result<Held, BackendError> {
         let shared = Arc::clone(&self.shared);
-        let found = shared.settings(&request.workspace, request.inherit)?;
+        let mut found = shared.settings(&request.workspace, request.inherit)?;
         let model = chosen(&request, &found)?;
+        if let Some(pay) = shared.pay {
+            let places = Places::of_environment(&shared.env);
+            for provider in found.providers([&model].into_iter()) {
+                payer::choose(&places, &mut found, &provider, pay);
+            }
+        }
         let helpers = request.helpers.iter().filter_map(|one| one.model.as_deref());
         let helpers: Vec<Model> = helpers.filter_map(Model::read).collect();
         let setup = Setup {
@@ -165,7 +183,7 @@ impl Shared {
                 code.display()
             )));
         }
-        let found = Places::of_environment(&self.config.env).look(workspace, inherit);
+        let found = Places::of_environment(&self.env).look(workspace, inherit);
         found.problem.clone().map_or(Ok(found), |problem| {
             let hint = "opencode gets its providers from your settings; correct them";
             Err(BackendError::Misconfigured(format!("{problem}\n  hint: {hint}")))
@@ -206,6 +224,18 @@ impl Backend for OpenCodeBackend {
 
     fn reports_cost(&self) -> bool {
         true
+    }
+
+    fn credentials(&self, place: &Place, model: Option<&str>) -> Result<Vec<Credential>, String> {
+        let places = Places::of_environment(&self.shared.env);
+        let found = places.look(&place.workspace, place.inherit);
+        if let Some(problem) = &found.problem {
+            return Err(problem.clone());
+        }
+        let model = model.map_or_else(|| found.model.clone(), Model::read);
+        // Without a model the turn fails, and the error says what to do.
+        let Some(Model { provider, .. }) = model else { return Ok(vec![]) };
+        Ok(payer::credentials(&places, &found, &provider, self.shared.pay))
     }
 
     fn open(

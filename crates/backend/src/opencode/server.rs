@@ -11,12 +11,12 @@ use std::time::Duration;
 use atomic_event::BackendId;
 use eventsource_stream::Eventsource as _;
 use futures_util::StreamExt as _;
-use reqwest::Method;
+use reqwest::{Method, Response};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::net::UnixListener;
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::gate::Gate;
 use super::http::{Http, garbled};
@@ -37,6 +37,9 @@ const READY: Duration = Duration::from_secs(120);
 
 /// The server says something every ten seconds.
 const SILENCE: Duration = Duration::from_secs(25);
+
+/// How long it may answer nothing after it was told to stop something.
+const SILENT: Duration = Duration::from_secs(20);
 
 /// How often its events are asked for again before it counts as lost.
 const TRIES: u32 = 5;
@@ -141,16 +144,35 @@ impl Server {
         !self.is_idle() && self.talkers.is_being_left()
     }
 
-    /// Whether it answers.
-    pub(super) async fn answers(&self) -> bool {
-        let asked = self.http.request(Method::GET, "/global/health").timeout(ASKING).send();
-        asked.await.is_ok()
+    /// Ends it if it answers nothing at all; those who talk there are then no worse off than they
+    /// were. On a busy machine it may be silent for some seconds.
+    pub(super) async fn end_if_silent(&self) {
+        let until = Instant::now() + SILENT;
+        while self.gone().is_none() {
+            match self.health().await {
+                Ok(_) => return,
+                Err(_) if Instant::now() >= until => return self.end().await,
+                Err(_) => tokio::time::sleep(AGAIN).await,
+            }
+        }
     }
 
     /// Whether it has ended, though that may not have been noticed yet.
     pub(super) async fn is_dead(&self) -> bool {
-        let asked = self.http.request(Method::GET, "/global/health").timeout(ASKING).send();
-        asked.await.is_err_and(|error| !error.is_timeout())
+        for _ in 0..TRIES {
+            match self.health().await {
+                Ok(_) => return false,
+                Err(error) if error.is_timeout() => return false,
+                Err(error) if error.is_connect() => return true,
+                // It may have ended just now, or may have had no time.
+                Err(_) => tokio::time::sleep(AGAIN).await,
+            }
+        }
+        true
+    }
+
+    async fn health(&self) -> reqwest::Result<Response> {
+        self.http.request(Method::GET, "/global/health").timeout(ASKING).send().await
     }
 
     /// What it knows about models in a folder.

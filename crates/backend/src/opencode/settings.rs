@@ -124,11 +124,21 @@ impl Places {
     }
 
     /// The providers to which the user is logged in.
-    fn logins(&self) -> Map<String, Value> {
+    pub(super) fn logins(&self) -> Map<String, Value> {
         match Environment(&self.own).get("OPENCODE_AUTH_CONTENT") {
             Some(text) => parsed_text(&text).unwrap_or_default(),
-            None => read(&self.data.join("auth.json")),
+            None => read(&self.logins_file()),
         }
+    }
+
+    /// The file with the logins.
+    pub(super) fn logins_file(&self) -> PathBuf {
+        self.data.join("auth.json")
+    }
+
+    /// The variables that are added to our environment.
+    pub(super) fn own(&self) -> &[(String, String)] {
+        &self.own
     }
 
     /// The providers that a project's files mention; `None` where that cannot be known. The program fills

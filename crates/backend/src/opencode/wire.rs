@@ -184,6 +184,7 @@ pub(super) struct Failure {
 pub(super) struct FailureData {
     pub(super) message: Value,
     pub(super) status_code: Option<u16>,
+    pub(super) response_headers: Value,
     pub(super) response_body: Value,
 }
 

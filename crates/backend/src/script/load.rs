@@ -8,7 +8,8 @@ use atomic_event::{AgentName, Choice, ConversationId, Question, Usage};
 use atomic_files::PROMPT_LIMIT;
 
 use super::wire::{
-    AskEntry, Content, EditEntry, Entry, FailEntry, InsidePath, ScriptFile, TurnEntry, UsageEntry,
+    AskEntry, Content, EditEntry, Entry, FailEntry, InsidePath, Lasts, OutageEntry, ScriptFile,
+    TurnEntry, UsageEntry,
 };
 use crate::{BackendError, OpenRequest};
 
@@ -17,6 +18,7 @@ use crate::{BackendError, OpenRequest};
 pub struct Script {
     name: Arc<str>,
     reports_cost: bool,
+    outages: Arc<[OutageEntry]>,
     turns: Arc<[Arc<CannedTurn>]>,
     /// What is said about a test of a workflow with this script; null where nothing is.
     pub test: serde_json::Value,
@@ -92,6 +94,14 @@ impl Script {
         self.reports_cost
     }
 
+    /// The outage in which a turn is sent, if it is sent in one, so long after the backend was made.
+    pub(super) fn outage(&self, age: Duration, workspace: &Path) -> Option<&OutageEntry> {
+        self.outages.iter().find(|outage| match &outage.lasts {
+            Lasts::For(time) => age < *time,
+            Lasts::WhileFile(file) => workspace.join(file.as_path()).exists(),
+        })
+    }
+
     /// The first turn that fits; the error quotes the prompt.
     pub(super) fn turn_for(
         &self,
@@ -134,7 +144,8 @@ impl Script {
         let turns: Result<Vec<_>, Mistake> =
             turn.into_iter().map(|turn| CannedTurn::new(turn, text, base)).collect();
         let turns = turns.map_err(fail)?.into_iter().map(Arc::new).collect();
-        Ok(Self { name: name.into(), reports_cost: file.reports_cost, turns, test: file.test })
+        let (reports_cost, outages) = (file.reports_cost, file.outage.into());
+        Ok(Self { name: name.into(), reports_cost, outages, turns, test: file.test })
     }
 }
 
@@ -234,6 +245,8 @@ impl From<UsageEntry> for Usage {
             input_tokens: usage.input_tokens,
             output_tokens: usage.output_tokens,
             cost_usd: usage.cost_usd.map(|cost| cost.0),
+            estimated_usd: usage.estimated_usd.map(|cost| cost.0),
+            is_total: usage.is_total,
             context_tokens: usage.context_tokens,
             context_window: usage.context_window,
         }

@@ -35,6 +35,11 @@
 //! fail = "hang"                        # or exit, garbage, silence, rate_limit, overloaded,
 //!                                      # context_overflow, login, quota, unavailable,
 //!                                      # refused, model_unknown, rejected
+//!
+//! [[outage]]                           # as long as it lasts, every turn is refused
+//! for_s = 3600                         # after the start; or while_file = "down", in the workspace
+//! fail = "rate_limit"                  # or another error
+//! retry_after_s = 600                  # may be left out
 //! ```
 //!
 //! Only what a real program would see decides which turn is played: agent, system prompt,
@@ -50,16 +55,22 @@ mod wire;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use atomic_event::{Answer, BackendId, ConversationId, QuestionId, StepError, TurnEvent, Usage};
+use atomic_event::{
+    Answer, BackendId, ConversationId, Outage, QuestionId, StepError, TurnEvent, Usage,
+};
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 pub use load::{FileSource, Format, Script};
 
 use crate::guard::Guard;
+use crate::prices::is_listed;
 use crate::{Backend, BackendError, BoxFuture, Conversation, OpenRequest, Turn};
 use load::CannedTurn;
 use play::{Player, failed};
+use wire::FailEntry;
 
 /// The name of this backend, in every output.
 const ID: &str = "script";
@@ -75,12 +86,22 @@ const EVENTS: usize = 64;
 pub struct ScriptBackend {
     script: Script,
     guard: Guard,
+    made: Made,
+}
+
+/// When a backend was made, on two clocks. Outages last from then on; a test may let the time of
+/// timers pass faster than that of the day.
+#[derive(Clone, Copy, Debug)]
+struct Made {
+    timer: Instant,
+    day: Timestamp,
 }
 
 impl ScriptBackend {
     /// Plays `script`; the commands in it run under `guard`.
     pub fn new(script: Script, guard: Guard) -> Self {
-        Self { script, guard }
+        let made = Made { timer: Instant::now(), day: Timestamp::now() };
+        Self { script, guard, made }
     }
 
     fn begin(&self, request: OpenRequest) -> Result<ScriptConversation, BackendError> {
@@ -96,7 +117,8 @@ impl ScriptBackend {
         };
         let (script, guard) = (self.script.clone(), self.guard.clone());
         let model = Mutex::new(request.model.clone());
-        let shared = Shared { id, request, model, script, guard, current: Mutex::default() };
+        let (made, current) = (self.made, Mutex::default());
+        let shared = Shared { id, request, model, script, guard, made, current };
         Ok(ScriptConversation { shared: Arc::new(shared), task: Mutex::default() })
     }
 }
@@ -108,6 +130,10 @@ impl Backend for ScriptBackend {
 
     fn reports_cost(&self) -> bool {
         self.script.reports_cost()
+    }
+
+    fn knows_price(&self, model: Option<&str>) -> bool {
+        self.reports_cost() || model.is_some_and(is_listed)
     }
 
     /// Which turn is played depends on the prompt alone.
@@ -131,6 +157,7 @@ struct Shared {
     model: Mutex<Option<String>>,
     script: Script,
     guard: Guard,
+    made: Made,
     current: Mutex<Option<Current>>,
 }
 
@@ -157,6 +184,32 @@ impl Shared {
         }
     }
 
+    /// Why every turn is refused now, if it is.
+    fn outage(&self) -> Option<BackendError> {
+        let age = self.made.timer.elapsed();
+        let outage = self.script.outage(age, &self.request.workspace)?;
+        let retry_at = outage.retry_after.and_then(|after| {
+            let since = SignedDuration::try_from(age + after).ok()?;
+            self.made.day.checked_add(since).ok()
+        });
+        let status = match outage.fail {
+            FailEntry::RateLimit | FailEntry::Quota => Some(429),
+            FailEntry::Overloaded => Some(529),
+            FailEntry::Exit
+            | FailEntry::Hang
+            | FailEntry::Garbage
+            | FailEntry::Silence
+            | FailEntry::ContextOverflow
+            | FailEntry::Login
+            | FailEntry::Unavailable
+            | FailEntry::Refused
+            | FailEntry::ModelUnknown
+            | FailEntry::Rejected => None,
+        };
+        let retry_at_ms = retry_at.map(Timestamp::as_millisecond);
+        play::error(outage.fail, Outage { status, retry_at_ms })
+    }
+
     fn misused(problem: &str) -> BackendError {
         BackendError::Misused { backend: BackendId::from(ID), problem: problem.to_owned() }
     }
@@ -180,7 +233,10 @@ impl ScriptConversation {
         }
         let model = lock(&self.shared.model).clone();
         let request = OpenRequest { model, ..self.shared.request.clone() };
-        let turn = self.shared.script.turn_for(&request, &self.shared.id, prompt);
+        let turn = match self.shared.outage() {
+            Some(refusal) => Err(refusal),
+            None => self.shared.script.turn_for(&request, &self.shared.id, prompt),
+        };
         let (sender, receiver) = mpsc::channel(EVENTS);
         let task = perform(Arc::clone(&self.shared), turn, sender, interrupt);
         *lock(&self.task) = Some(tokio::spawn(task));

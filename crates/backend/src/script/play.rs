@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use atomic_event::{Answer, BackendId, Question, QuestionId, Report, StepError, Stop};
+use atomic_event::{Answer, BackendId, Outage, Question, QuestionId, Report, StepError, Stop};
 use atomic_event::{ToolUse, TurnEvent, Usage};
 use tokio::sync::{Notify, mpsc, oneshot};
 
@@ -158,27 +158,11 @@ impl Player {
     }
 
     async fn fail(&self, how: FailEntry) -> Result<Stop, Stop> {
-        let backend = BackendId::from(ID);
-        let message = "as the script says".to_owned();
-        Ok(failed(match how {
-            FailEntry::Hang => self.wait_for(std::future::pending()).await?,
-            FailEntry::Silence => return Ok(Stop::Done { text: String::new() }),
-            FailEntry::Exit => {
-                BackendError::Exited { backend, status: "exit status: 1".to_owned() }
-            }
-            FailEntry::Garbage => {
-                BackendError::Garbled { backend, line: "%&$ no protocol".to_owned() }
-            }
-            FailEntry::RateLimit => BackendError::RateLimited { backend, retry_after_secs: None },
-            FailEntry::Overloaded => BackendError::Overloaded { backend },
-            FailEntry::ContextOverflow => BackendError::ContextOverflow { backend },
-            FailEntry::Login => BackendError::LoginNeeded { backend },
-            FailEntry::Quota => BackendError::QuotaUsedUp { backend, message },
-            FailEntry::Unavailable => BackendError::Unavailable { backend, message },
-            FailEntry::Refused => BackendError::Refused { backend, message },
-            FailEntry::ModelUnknown => BackendError::ModelUnknown { backend, message },
-            FailEntry::Rejected => BackendError::Rejected { backend, message },
-        }))
+        match error(how, Outage::default()) {
+            Some(error) => Ok(failed(error)),
+            None if how == FailEntry::Silence => Ok(Stop::Done { text: String::new() }),
+            None => self.wait_for(std::future::pending()).await,
+        }
     }
 
     /// Waits for a slow receiver.
@@ -226,4 +210,24 @@ fn filled(words: &str, answer: Option<&Answer>) -> String {
 
 pub(super) fn failed(error: BackendError) -> Stop {
     Stop::Failed(error.into())
+}
+
+/// The error of a failure; none for those that are no errors.
+pub(super) fn error(how: FailEntry, outage: Outage) -> Option<BackendError> {
+    let backend = BackendId::from(ID);
+    let message = "as the script says".to_owned();
+    Some(match how {
+        FailEntry::Hang | FailEntry::Silence => return None,
+        FailEntry::Exit => BackendError::Exited { backend, status: "exit status: 1".to_owned() },
+        FailEntry::Garbage => BackendError::Garbled { backend, line: "%&$ no protocol".to_owned() },
+        FailEntry::RateLimit => BackendError::RateLimited { backend, outage },
+        FailEntry::Overloaded => BackendError::Overloaded { backend, outage },
+        FailEntry::ContextOverflow => BackendError::ContextOverflow { backend },
+        FailEntry::Login => BackendError::LoginNeeded { backend },
+        FailEntry::Quota => BackendError::QuotaUsedUp { backend, message, outage },
+        FailEntry::Unavailable => BackendError::Unavailable { backend, message, outage },
+        FailEntry::Refused => BackendError::Refused { backend, message },
+        FailEntry::ModelUnknown => BackendError::ModelUnknown { backend, message },
+        FailEntry::Rejected => BackendError::Rejected { backend, message },
+    })
 }

@@ -1,6 +1,7 @@
 //! The script file as it is written.
 
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor, value::MapAccessDeserializer};
@@ -16,6 +17,53 @@ pub(super) struct ScriptFile {
     /// What `atomic test` reads; it is none of an agent's business.
     #[serde(default)]
     pub(super) test: serde_json::Value,
+    /// When the provider refuses every turn.
+    #[serde(default)]
+    pub(super) outage: Vec<OutageEntry>,
+}
+
+/// One `[[outage]]`: while it lasts every turn is refused.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "RawOutage")]
+pub(super) struct OutageEntry {
+    pub(super) lasts: Lasts,
+    pub(super) fail: FailEntry,
+    /// What the provider says about the time after which it can be asked again.
+    pub(super) retry_after: Option<Duration>,
+}
+
+/// How long an outage lasts.
+#[derive(Clone, Debug)]
+pub(super) enum Lasts {
+    /// So long after the script was read.
+    For(Duration),
+    /// As long as this file is in the workspace.
+    WhileFile(InsidePath),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawOutage {
+    for_s: Option<u64>,
+    while_file: Option<InsidePath>,
+    fail: FailEntry,
+    retry_after_s: Option<u64>,
+}
+
+impl TryFrom<RawOutage> for OutageEntry {
+    type Error = &'static str;
+
+    fn try_from(raw: RawOutage) -> Result<Self, &'static str> {
+        let lasts = match (raw.for_s, raw.while_file) {
+            (Some(seconds), None) => Lasts::For(Duration::from_secs(seconds)),
+            (None, Some(file)) => Lasts::WhileFile(file),
+            (None, None) | (Some(_), Some(_)) => {
+                return Err("an outage needs either `for_s` or `while_file`");
+            }
+        };
+        let retry_after = raw.retry_after_s.map(Duration::from_secs);
+        Ok(Self { lasts, fail: raw.fail, retry_after })
+    }
 }
 
 /// One `[[turn]]`.
@@ -256,6 +304,10 @@ pub(super) struct UsageEntry {
     pub(super) output_tokens: u64,
     #[serde(default)]
     pub(super) cost_usd: Option<Money>,
+    #[serde(default)]
+    pub(super) estimated_usd: Option<Money>,
+    #[serde(default)]
+    pub(super) is_total: bool,
     #[serde(default)]
     pub(super) context_tokens: Option<u64>,
     #[serde(default)]

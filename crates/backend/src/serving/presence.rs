@@ -68,8 +68,19 @@ impl Presence {
 
     /// Ends what its shells have left running, without waiting for it.
     pub(crate) fn begin_to_end_shells(self: &Arc<Self>) {
+        self.end_shells_after(std::future::ready(()));
+    }
+
+    /// The same, as soon as something has come to its end.
+    pub(crate) fn end_shells_after(
+        self: &Arc<Self>,
+        end: impl Future<Output = ()> + Send + 'static,
+    ) {
         let this = Arc::clone(self);
-        let search = tokio::spawn(async move { this.end_shells().await });
+        let search = tokio::spawn(async move {
+            end.await;
+            this.end_shells().await;
+        });
         let mut searches = self.searches();
         searches.retain(|search| !search.is_finished());
         searches.push(search);

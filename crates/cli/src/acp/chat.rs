@@ -6,28 +6,26 @@ use std::time::Duration;
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::StopReason;
 use atomic_acp::{Narrator, Spent, Voice};
-use atomic_backend::{Backend, BackendError, Conversation, OpenRequest, Place, Turn, guard};
-use atomic_event::{
-    Answer, BackendId, ConversationId, Question, QuestionId, StepError, StepId, Stop, TurnEvent,
-};
+use atomic_backend::{Backend, BackendError, Conversation, OpenRequest, Place, guard};
+use atomic_event::{BackendId, ConversationId, Question, StepError};
 use atomic_registry::Registry;
-use atomic_runner::{Inherit, OnQuestion, Settings};
-use tokio::time::Instant;
+use atomic_runner::{Inherit, Settings};
 
-use super::ask::Put;
+use super::exchange::{Exchange, Unended};
 use super::play::{Player, apart, look};
 use super::record::Note;
-use super::seat::{Orders, Seat};
-use super::{start, trouble};
+use super::seat::Seat;
+use super::wait::ProviderWait;
+use super::{payer, start, trouble};
 use crate::args::AcpArgs;
-use crate::show::question_text;
 use crate::{settings, stage};
 
-/// How long an interrupted turn may take to end; what does not is ended.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Follows a prompt that is sent again because the provider refused it.
+const CONTINUED: &str = "\n\nYour turn on this was cut off by your provider. Part of the work may be \
+                         done already. See how things stand, and go on.";
 
 /// Who talks, for the names of tool calls.
-const STEP: &str = "chat#1";
+pub(super) const STEP: &str = "chat#1";
 
 /// A conversation, or what is known of one.
 #[derive(Default)]
@@ -45,32 +43,32 @@ pub(super) struct Chat {
 }
 
 /// The agent program, and what it is used with.
-struct Program {
+pub(super) struct Program {
     backend: Arc<dyn Backend>,
     registry: Arc<Registry>,
-    settings: Settings,
+    pub(super) settings: Settings,
     model: Option<String>,
 }
 
 impl Program {
     /// Why nothing more may be spent, if so.
-    fn ceiling(&self, spent: Spent) -> Option<StepError> {
-        let Settings { max_cost_usd, max_tokens, .. } = &self.settings;
-        if max_cost_usd.is_some() && !self.backend.reports_cost() {
+    pub(super) fn ceiling(&self, spent: Spent) -> Option<StepError> {
+        let atomic_runner::Budget { max_cost_usd, max_tokens, .. } = &self.settings.budget;
+        if max_cost_usd.is_some() && !self.backend.knows_price(self.model.as_deref()) {
             let id = self.backend.id();
             let message =
-                format!("{id} does not say what turns cost, so --max-cost cannot be kept");
+                format!("no price is known for the model of {id}, so --max-cost cannot be kept");
             return Some(StepError::new("ceiling", message));
         }
         let is_spent = max_cost_usd.is_some_and(|most| spent.usd().is_none_or(|usd| usd >= most))
-            || max_tokens.is_some_and(|most| spent.tokens >= most);
+            || max_tokens.is_some_and(|most| spent.tokens() >= most);
         let message = "this session has spent as much as --max-cost or --max-tokens allows";
         is_spent.then(|| StepError::new("ceiling", message))
     }
 }
 
 /// How a turn came to its end.
-enum End {
+pub(super) enum End {
     Done,
     Stopped,
     /// A question was left open.
@@ -124,7 +122,7 @@ impl Chat {
         let (heard, left) = (std::mem::take(&mut self.heard), std::mem::take(&mut self.left));
         let folder = &player.seat.folder;
         let mut narrator = Narrator::new(Voice::Agent, folder, &player.prefix, look).after(*spent);
-        let end = self.send(player, &mut narrator, prompt).await;
+        let end = self.until_answered(args, player, &mut narrator, prompt).await?;
         *spent = narrator.spent_so_far();
         if matches!(end, End::Stopped | End::Failed(_)) {
             // Nobody knows whether it was read, so it is told again.
@@ -145,6 +143,39 @@ impl Chat {
         }
     }
 
+    /// Sends a prompt, again and again while the provider refuses it for a short time.
+    async fn until_answered(
+        &mut self,
+        args: &AcpArgs,
+        player: &Player<'_>,
+        narrator: &mut Narrator,
+        mut prompt: String,
+    ) -> Result<End, Error> {
+        let window =
+            self.program.as_ref().map(|program| program.settings.program.retry_window_secs);
+        let mut wait = ProviderWait::within(Duration::from_secs(window.unwrap_or_default()));
+        let mut orders = player.orders.clone();
+        loop {
+            let end = self.send(player, (narrator, &mut wait), prompt.clone()).await;
+            let End::Failed(error) = &end else { return Ok(end) };
+            let Some((pause, until)) = wait.after(error) else { return Ok(end) };
+            // The program is not kept waiting; the next try continues its conversation.
+            self.let_go().await;
+            player.line.say(&format!("Note: {}; waiting until {until}.", error.message));
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = orders.stop() => return Ok(End::Stopped),
+            }
+            tokio::select! {
+                opened = self.open(args, player) => opened?,
+                () = orders.stop() => return Ok(End::Stopped),
+            }
+            if !prompt.ends_with(CONTINUED) {
+                prompt.push_str(CONTINUED);
+            }
+        }
+    }
+
     /// A prompt with what comes before it.
     fn composed(&self, text: String) -> String {
         let asked = self.left.iter().map(|question| format!("You asked: {}", question.question));
@@ -160,7 +191,7 @@ impl Chat {
             let made = apart(move || {
                 let catalog = start::open(&folder, &args, answer.as_ref());
                 // What the user types is not part of a workflow, and gets what the user has.
-                let wanted = Settings { inherit: Inherit::All, ..Settings::default() };
+                let wanted = Settings { inherit: Inherit::All, ..start::attended() };
                 let (wanted, given) = start::settings_of(&catalog, wanted)?;
                 let (name, guard) = (settings::backend(&given), stage::guard(&wanted, &folder));
                 let backend = stage::backend(name, &wanted, &folder, &guard)?;
@@ -187,6 +218,8 @@ impl Chat {
                 "Note: so far this conversation was held with {other}; {id} knows nothing of it."
             ));
         }
+        let model = chosen.as_deref().or(program.model.as_deref());
+        payer::say(program.backend.as_ref(), &program.settings, player, model)?;
         let marker = format!("{}/{STEP}/1", seat.id);
         let request = OpenRequest {
             model: chosen.or_else(|| program.model.clone()),
@@ -205,6 +238,7 @@ impl Chat {
             opened => opened,
         };
         let conversation = opened.map_err(trouble::of_backend)?;
+        payer::say_other(&id, conversation.as_ref(), player);
         let known = (id, conversation.id());
         if self.known.as_ref() != Some(&known) {
             let (backend, conversation) = known.clone();
@@ -216,14 +250,20 @@ impl Chat {
     }
 
     /// Sends a prompt and tells what comes of it.
-    async fn send(&mut self, player: &Player<'_>, narrator: &mut Narrator, prompt: String) -> End {
+    async fn send(
+        &mut self,
+        player: &Player<'_>,
+        (narrator, wait): (&mut Narrator, &mut ProviderWait),
+        prompt: String,
+    ) -> End {
         let Some(conversation) = self.conversation.take() else {
             return End::Failed(StepError::new("exited", "the conversation is closed"));
         };
         let Some(program) = &self.program else {
             return End::Failed(StepError::new("exited", "the agent program is gone"));
         };
-        let mut exchange = Exchange { player, narrator, program, given: vec![], left: vec![] };
+        let (given, left) = (vec![], vec![]);
+        let mut exchange = Exchange { player, narrator, wait, program, given, left };
         let end = exchange.hold(conversation.as_ref(), prompt).await;
         let Exchange { given, left, .. } = exchange;
         if !left.is_empty() {
@@ -324,165 +364,4 @@ impl Chat {
         // The program names what cannot be ended when it ends.
         let _ = tokio::task::spawn_blocking(guard::end_orphans).await;
     }
-}
-
-/// A turn that does not end although it was interrupted.
-struct Unended;
-
-/// One turn under way.
-struct Exchange<'e> {
-    player: &'e Player<'e>,
-    narrator: &'e mut Narrator,
-    program: &'e Program,
-    /// The questions of this turn that were answered, with their answers.
-    given: Vec<String>,
-    left: Vec<Question>,
-}
-
-impl Exchange<'_> {
-    async fn hold(
-        &mut self,
-        conversation: &dyn Conversation,
-        prompt: String,
-    ) -> Result<End, Unended> {
-        let limit = Duration::from_secs(self.program.settings.turn_timeout_secs);
-        let mut deadline = Instant::now() + limit;
-        let mut orders = self.player.orders.clone();
-        let sent = tokio::select! {
-            sent = conversation.send(prompt) => sent,
-            () = orders.stop() => return Err(Unended),
-            () = tokio::time::sleep_until(deadline) => return Ok(too_long(limit)),
-        };
-        let mut turn = match sent {
-            Ok(turn) => turn,
-            Err(error) => return Ok(End::Failed(error.into())),
-        };
-        loop {
-            let event = tokio::select! {
-                event = turn.recv() => event,
-                () = orders.stop() => {
-                    self.interrupt(conversation, &mut turn).await?;
-                    return Ok(End::Stopped);
-                }
-                () = tokio::time::sleep_until(deadline) => {
-                    let _ = self.interrupt(conversation, &mut turn).await;
-                    return Ok(too_long(limit));
-                }
-            };
-            let Some(event) = event else {
-                let message = "the agent's turn broke off without an end";
-                return Ok(End::Failed(StepError::new("exited", message)));
-            };
-            self.player.line.show_all(self.narrator.turn(&StepId::new(STEP), &event));
-            let is_over = matches!(event, TurnEvent::Ended(_));
-            if let Some(error) = self.program.ceiling(self.narrator.spent_so_far())
-                && !is_over
-            {
-                let _ = self.interrupt(conversation, &mut turn).await;
-                return Ok(End::Failed(error));
-            }
-            match event {
-                TurnEvent::Asked { id, question, .. } => {
-                    let asked = Instant::now();
-                    let Some(answer) = self.ask(&id, &question, &mut orders).await else {
-                        let end = self.interrupt(conversation, &mut turn).await;
-                        return end.map(|()| self.leave(question));
-                    };
-                    self.given.push(format!(
-                        "You asked: {}\nThe user has answered: {}",
-                        question.question,
-                        answer.chosen.join(", ")
-                    ));
-                    if let Err(error) = conversation.answer(id, answer).await {
-                        return Ok(End::Failed(error.into()));
-                    }
-                    // The time a person takes is not the agent's.
-                    deadline += asked.elapsed();
-                }
-                TurnEvent::Ended(Stop::Done { .. }) => return Ok(self.done()),
-                TurnEvent::Ended(Stop::Interrupted) => {
-                    let message = "the agent's turn was interrupted from outside";
-                    return Ok(End::Failed(StepError::new("interrupted", message)));
-                }
-                TurnEvent::Ended(Stop::Failed(error)) => return Ok(End::Failed(error)),
-                TurnEvent::Typed { .. }
-                | TurnEvent::Thought { .. }
-                | TurnEvent::ToolBegan(_)
-                | TurnEvent::Reported(_) => {}
-            }
-        }
-    }
-
-    fn done(&self) -> End {
-        if self.player.line.said().is_empty() {
-            self.player.line.say("The agent ended its turn without saying anything.");
-        }
-        End::Done
-    }
-
-    /// Asks the user, or the policy that was set.
-    async fn ask(
-        &self,
-        id: &QuestionId,
-        question: &Question,
-        orders: &mut Orders,
-    ) -> Option<Answer> {
-        match self.program.settings.on_question {
-            OnQuestion::Recommended => {
-                let label = question.recommended()?.label.clone();
-                let line = self.player.line;
-                line.say(&format!("Answered by policy, nobody was asked: {label}"));
-                return Some(Answer { chosen: vec![label] });
-            }
-            OnQuestion::Fail => return None,
-            OnQuestion::Ask | OnQuestion::Pause => {}
-        }
-        let id = format!("{}{id}", self.player.prefix);
-        tokio::select! {
-            put = self.player.line.ask(&id, question) => match put {
-                Put::Answered(answer) => Some(answer),
-                Put::Impossible | Put::Left => None,
-            },
-            () = orders.stop() => None,
-        }
-    }
-
-    /// A question that nobody has answered stays open.
-    fn leave(&mut self, question: Question) -> End {
-        if self.player.orders.is_stopped() {
-            return End::Stopped;
-        }
-        let text = question_text(&QuestionId::from("open"), &question);
-        let text = text.trim_start_matches("? open").trim();
-        self.player
-            .line
-            .say(&format!("The agent asks: {text}\n\nYour next message is the answer."));
-        self.left.push(question);
-        End::Left
-    }
-
-    /// Interrupts the turn and waits for its end. What was spent on it counts.
-    async fn interrupt(
-        &mut self,
-        conversation: &dyn Conversation,
-        turn: &mut Turn,
-    ) -> Result<(), Unended> {
-        let ended = async {
-            conversation.interrupt().await;
-            while let Some(event) = turn.recv().await {
-                self.player.line.show_all(self.narrator.turn(&StepId::new(STEP), &event));
-                if matches!(event, TurnEvent::Ended(_)) {
-                    return Ok(());
-                }
-            }
-            Err(Unended)
-        };
-        tokio::time::timeout(LAST_WORDS, ended).await.unwrap_or(Err(Unended))
-    }
-}
-
-fn too_long(limit: Duration) -> End {
-    let message =
-        format!("the agent's turn took longer than {} s and was stopped", limit.as_secs());
-    End::Failed(StepError::new("timeout", message))
 }

@@ -9,6 +9,8 @@ mod ask;
 mod chat;
 mod commands;
 mod desk;
+mod exchange;
+mod payer;
 mod play;
 mod record;
 mod seat;
@@ -16,6 +18,7 @@ mod slash;
 mod start;
 mod trouble;
 mod turn;
+mod wait;
 mod wire;
 
 use std::process::ExitCode;

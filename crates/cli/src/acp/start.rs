@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use atomic_event::{Created, Event};
 use atomic_registry::Registry;
 use atomic_registry::settings::Values;
-use atomic_runner::{Inherit, Run, Settings, Show, StartRequest, read_prompt};
+use atomic_runner::{Inherit, ProgramSettings, Run, Settings, Show, StartRequest, read_prompt};
 use atomic_session::{Session, SessionStatus, SessionSummary};
 use atomic_workflow::Workflow;
 use std::sync::Arc;
@@ -75,6 +75,13 @@ pub(super) fn open(folder: &Path, args: &AcpArgs, answer: Option<&Answered>) -> 
     catalog
 }
 
+/// The settings of a run or chat that a person looks on.
+pub(super) fn attended() -> Settings {
+    let mut settings = Settings::default();
+    settings.program.retry_window_secs = ProgramSettings::SHORT_RETRY_WINDOW_SECS;
+    settings
+}
+
 /// The settings of a project, with somebody there to answer questions.
 pub(super) fn settings_of(
     catalog: &Catalog,
@@ -83,6 +90,7 @@ pub(super) fn settings_of(
     let given = catalog.values()?;
     settings::apply(&given, &mut wanted, true);
     wanted.program.trusted = catalog.is_trusted();
+    wanted.program.backend_from = settings::backend_from(&given, &catalog.project);
     Ok((wanted, given))
 }
 
@@ -95,8 +103,7 @@ impl Wish {
         allowed: Vec<String>,
     ) -> Result<Begun, Hindrance> {
         let mut catalog = self.catalog();
-        let (wanted, given) =
-            settings_of(&catalog, Settings::default()).map_err(Hindrance::Failed)?;
+        let (wanted, given) = settings_of(&catalog, attended()).map_err(Hindrance::Failed)?;
         catalog.shelf.gate.allowed = allowed;
         let found = catalog.workflow(&format!("workflow:{name}"));
         let found =
@@ -117,7 +124,7 @@ impl Wish {
     /// Starts one turn of one agent, skill or command.
     pub(super) fn apart(&self, workflow: Workflow, text: String) -> Result<Begun, Failure> {
         let catalog = self.catalog();
-        let inherits = Settings { inherit: Inherit::All, ..Settings::default() };
+        let inherits = Settings { inherit: Inherit::All, ..attended() };
         let wanted = settings_of(&catalog, inherits)?;
         self.start(workflow, text, wanted, catalog.registry)
     }
@@ -147,7 +154,7 @@ impl Wish {
 
     /// Resumes the session in a folder.
     pub(super) fn resume(&self, dir: PathBuf, more: Option<String>) -> Result<Resumed, Failure> {
-        let wanted = Wanted { instruction: more, upgrade: false };
+        let wanted = Wanted { instruction: more, upgrade: false, now: false };
         let asking = (true, Asking::Nobody);
         let found = FoundSession { workspace: working_folder(&dir), dir, is_copy: false };
         if let Some(finished) = Finished::find(&found, &wanted, &self.args.settings)? {

@@ -26,7 +26,8 @@ use crate::{home, load, paint, roles, stage};
 
 pub(crate) fn resume(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     let found = super::find_session(&args.session, args.place, "atomic resume {}")?;
-    let wanted = Wanted { instruction: args.instruction.clone(), upgrade: args.upgrade };
+    let (instruction, upgrade, now) = (args.instruction.clone(), args.upgrade, args.now);
+    let wanted = Wanted { instruction, upgrade, now };
     resume_in(found, wanted, &args.settings, &args.output)
 }
 
@@ -37,6 +38,8 @@ pub(crate) struct Wanted {
     pub(crate) instruction: Option<String>,
     /// Whether the workflow is taken as it is now.
     pub(crate) upgrade: bool,
+    /// Whether the provider is tried at once.
+    pub(crate) now: bool,
 }
 
 /// Resumes the session in this folder.
@@ -139,6 +142,8 @@ pub(crate) struct Prepared {
     given: Values,
     trusted: bool,
     somebody: bool,
+    /// Whether a person at a terminal sees who pays.
+    is_attended: bool,
     stage: Stage,
     workflow: Workflow,
     wanted: Wanted,
@@ -188,20 +193,30 @@ impl Prepared {
         let backend = Some(created.backend.as_str());
         let stage = stage::stage(backend, &known, &created.workspace, catalog.registry)?;
         let trusted = known.program.trusted;
-        Ok(Self { created, found, given, trusted, somebody, stage, workflow, wanted })
+        let is_attended = asking == Asking::Terminal;
+        let prepared =
+            Self { created, found, given, trusted, somebody, is_attended, stage, workflow, wanted };
+        Ok(prepared)
     }
 
     /// Takes the session up.
     pub(crate) fn take_up(self, streams: Vec<StreamMode>) -> Result<(Run, Show), Failure> {
-        let Self { found, given, trusted, somebody, stage, workflow, wanted, .. } = self;
+        let Self { found, given, trusted, somebody, stage, workflow, wanted, is_attended, .. } =
+            self;
         let FoundSession { dir, workspace, .. } = found;
         let upgrade = wanted.upgrade.then_some(Upgrade);
-        let options =
-            ResumeOptions { instruction: wanted.instruction, streams, upgrade, workspace };
+        let options = ResumeOptions {
+            instruction: wanted.instruction,
+            streams,
+            upgrade,
+            workspace,
+            now: wanted.now,
+        };
         let find = |_: &str| Ok(workflow);
         let adjust = |kept: &mut Settings| {
             settings::apply(&given, kept, somebody);
             kept.program.trusted = trusted;
+            kept.program.is_attended = is_attended;
         };
         Ok(Run::resume(stage, dir, options, find, adjust)?)
     }

@@ -58,6 +58,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         Some(prompt) => prompt,
         None => read_prompt(&args.prompt, &workspace, &workflow.name, &args.workflow)?,
     };
+    wanted.program.is_attended = somebody;
+    wanted.program.backend_from = settings::backend_from(&given, &workspace);
     let backend = settings::backend(&given);
     let stage = stage::stage(backend, &wanted, &workspace, catalog.registry)?;
     let model = settings::model(&given);
@@ -130,7 +132,10 @@ pub(crate) fn see_through(
         // Before anything is started, so that no signal finds us unprepared.
         listen_for_signals(&intents)
             .map_err(|error| Failure::Failed(format!("signals cannot be caught: {error}")))?;
-        let (run, shown) = start()?;
+        let (mut run, shown) = start()?;
+        if let Some(inhibitor) = crate::sleep::inhibitor().filter(|_| look == Look::Steps) {
+            run.inhibit_sleep(inhibitor);
+        }
         let is_kept = look != Look::Answer { is_kept: false };
         if let Some(why) = shown.unlisted().filter(|_| is_kept) {
             paint::warn(&format!(

@@ -95,12 +95,7 @@ fn is_deleted(entry: &IndexEntry) -> bool {
 fn is_over(dir: &Path) -> bool {
     let Ok(facts) = Session::read_only(stage::disk(), dir) else { return false };
     let last = facts.map_while(Result::ok).last();
-    last.is_some_and(|last| {
-        matches!(
-            last.event,
-            Event::RunFinished { .. } | Event::RunPaused { .. } | Event::RunWaiting { .. }
-        )
-    })
+    last.is_some_and(|last| matches!(last.event, Event::RunFinished { .. } | Event::RunStopped(_)))
 }
 
 /// Deletes a session: its folder, its second links, and its entry in the list of all.

@@ -192,7 +192,9 @@ fn tried(
         runtime.block_on(prepare(&folder.folder, command, signals))?;
     }
     let on_question = OnQuestion::Ask;
-    let settings = Settings { script: Some(script), on_question, ..Settings::default() };
+    let mut settings = Settings { script: Some(script), on_question, ..Settings::default() };
+    // A test is about what comes of a refused turn, not about the wait for it.
+    settings.program.retry_window_secs = 0;
     let mut stage = stage::stage(Some("script"), &settings, &project, catalog.registry)?;
     // Nobody wants to resume a test.
     stage.index = None;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use atomic_files::PROMPT_LIMIT;
 use atomic_registry::Kind;
-use atomic_runner::{Inherit, OnQuestion, Run, Settings, StartRequest};
+use atomic_runner::{Inherit, OnQuestion, ProgramSettings, Run, Settings, StartRequest};
 use atomic_session::MemoryDisk;
 use atomic_workflow::builtin::prompt;
 
@@ -32,6 +32,7 @@ pub(crate) fn turn(args: &TurnArgs) -> Result<ExitCode, Failure> {
     }
     // What the user types is not part of a workflow, and gets what the user has.
     let mut wanted = Settings { inherit: Inherit::All, ..Settings::default() };
+    wanted.program.retry_window_secs = ProgramSettings::SHORT_RETRY_WINDOW_SECS;
     let given = catalog.values()?;
     settings::apply(&given, &mut wanted, somebody);
     wanted.program.trusted = catalog.is_trusted();
@@ -39,6 +40,8 @@ pub(crate) fn turn(args: &TurnArgs) -> Result<ExitCode, Failure> {
         // There will be nothing to come back to.
         wanted.on_question = OnQuestion::Fail;
     }
+    wanted.program.is_attended = somebody;
+    wanted.program.backend_from = settings::backend_from(&given, &workspace);
     let backend = settings::backend(&given);
     let mut stage = stage::stage(backend, &wanted, &workspace, catalog.registry)?;
     if args.no_session {

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
+use atomic_acp::ProviderWaits;
 use atomic_event::{Delta, Envelope, Event, Intent, Report};
 use tokio::sync::mpsc;
 
@@ -15,6 +16,7 @@ pub(super) struct Answer {
     /// Whether somebody watches.
     is_watched: bool,
     open: Open,
+    waits: ProviderWaits,
 }
 
 /// What was typed of the text that is not finished.
@@ -49,7 +51,8 @@ impl Typed {
 impl Answer {
     pub(super) fn new(intents: mpsc::Sender<Intent>) -> Self {
         let open = ask::open(intents);
-        Self { typed: Typed::default(), is_watched: io::stdout().is_terminal(), open }
+        let is_watched = io::stdout().is_terminal();
+        Self { typed: Typed::default(), is_watched, open, waits: ProviderWaits::default() }
     }
 
     fn write(&self, text: &str) -> io::Result<()> {
@@ -81,7 +84,13 @@ impl FrontEnd for Answer {
             return self.aside(&question_text(id, question));
         }
         let is_news = matches!(event, Event::StepReported { .. } | Event::Noted { .. });
-        let text = if is_news { plain::describe(event) } else { String::new() };
+        let text = if let Event::Provider(provider) = event {
+            self.waits.line(provider).unwrap_or_default()
+        } else if is_news {
+            plain::describe(event)
+        } else {
+            String::new()
+        };
         if text.is_empty() { Ok(()) } else { self.aside(text.trim_start()) }
     }
 

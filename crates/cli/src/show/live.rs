@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use atomic_event::{Delta, Envelope, Event, Intent, StepId};
+use atomic_event::{Delta, Envelope, Event, Intent, Moment, StepId};
 use console::{Term, measure_text_width, truncate_str};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::sync::mpsc;
@@ -56,7 +56,12 @@ impl Live {
         self.whole.set_position(done as u64);
         let (template, taken) = if lines.is_empty() { (NO_TASKS, 14) } else { (TASKS, 56) };
         self.whole.set_style(style(template));
-        let running: Vec<&str> = self.running.values().map(String::as_str).collect();
+        let now = Moment::to_the_millisecond(jiff::Timestamp::now());
+        let waits = self.lines.waits();
+        let waits = waits
+            .map(|(backend, until)| format!("waiting for {backend} until {}", until.local(now)));
+        let running = self.running.values().cloned();
+        let running: Vec<String> = waits.chain(running).collect();
         let message = Some(running.join(", ")).filter(|_| width > taken + 8);
         self.whole.set_message(fit(&message.unwrap_or_default(), width.saturating_sub(taken)));
     }

@@ -2,9 +2,10 @@
 
 use std::io::{self, IsTerminal as _};
 
+use atomic_acp::ProviderWaits;
 use atomic_event::{
-    Certified, Delta, Ending, Envelope, Event, Helper, HelperState, How, Intent, Moment, Report,
-    Started, StepId, Timer,
+    BackendId, Certified, Delta, Ending, Envelope, Event, Helper, HelperState, How, Intent, Moment,
+    Report, RunStopped, Started, StepId, Timer,
 };
 use tokio::sync::mpsc;
 
@@ -18,16 +19,27 @@ use crate::paint;
 #[derive(Debug, Default)]
 pub(crate) struct Plain {
     start: Option<Moment>,
+    waits: ProviderWaits,
 }
 
 impl Plain {
+    /// The waits for providers that are not over.
+    pub(super) fn waits(&self) -> impl Iterator<Item = (&BackendId, &Moment)> {
+        self.waits.open()
+    }
+
     /// What a person wants to know of a fact.
     pub(crate) fn lines(&mut self, envelope: &Envelope) -> Vec<String> {
         let start = *self.start.get_or_insert(envelope.at);
         let millis = envelope.at.millis_since(start);
         let time = format!("[{:>6}.{}s]", millis / 1_000, millis % 1_000 / 100);
         // Agents, programs and files have a say in it.
-        let text = paint::printable(&describe(&envelope.event));
+        let text = if let Event::Provider(provider) = &envelope.event {
+            self.waits.line(provider).unwrap_or_default()
+        } else {
+            describe(&envelope.event)
+        };
+        let text = paint::printable(&text);
         text.lines().map(|line| format!("{time} {line}")).collect()
     }
 }
@@ -120,8 +132,8 @@ pub(super) fn describe(event: &Event) -> String {
         }
         Event::Instructed { text } => format!("User instruction: {text}"),
         Event::Noted { text } => format!("note: {text}"),
-        Event::RunPaused { reason } => format!("Paused: {reason}"),
-        Event::RunWaiting { .. } => "Waiting for an answer".to_owned(),
+        Event::RunStopped(RunStopped::RunPaused { reason }) => format!("Paused: {reason}"),
+        Event::RunStopped(RunStopped::RunWaiting { .. }) => "Waiting for an answer".to_owned(),
         Event::RunFinished { ending: Ending::Completed, verified, .. } => {
             verified.as_ref().map_or_else(|| "Completed".to_owned(), verified_line)
         }
@@ -133,6 +145,7 @@ pub(super) fn describe(event: &Event) -> String {
         | Event::FunctionEvaluated { .. }
         | Event::BranchChosen { .. }
         | Event::AnswerDelivered { .. }
+        | Event::Provider(_)
         | Event::StatePatched { .. }
         | Event::Unknown(_) => String::new(),
     }
@@ -150,12 +163,13 @@ fn describe_report(step: &StepId, report: &Report) -> String {
             format!("  {}: {} failed", name(step), used.trim_end())
         }
         Report::Waited(wait) => {
-            let seconds = wait.delay_ms.div_ceil(1_000);
+            let delay = wait.delay_ms.map(|ms| format!(" in {} s", ms.div_ceil(1_000)));
             format!(
-                "  {}: {} (try {}); the program tries again in {seconds} s",
+                "  {}: {} (try {}); the program tries again{}",
                 name(step),
                 wait.code.replace('_', " "),
-                wait.attempt
+                wait.attempt,
+                delay.unwrap_or_default()
             )
         }
         Report::Helper(helper) => format!("  {}: {}", name(step), helper_line(helper)),

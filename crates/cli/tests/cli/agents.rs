@@ -57,7 +57,9 @@ fn every_failure_of_an_agent_has_its_own_message_and_stops_nobody_else() {
         .turn(worker("there is no report in your answer").does([fail("silence")]));
 
     let env = TestEnv::new();
-    let flags = ["--turn-timeout", "5s", "--max-attempts", "1", "--workers", "11"];
+    // Trouble of the provider fails a turn only where nothing is waited for.
+    let limits = ["--turn-timeout", "5s", "--max-attempts", "1", "--retry-window", "0"];
+    let flags = [&limits[..], &["--workers", "11"]].concat();
     let ran = env.ralph(&scene.toml(), &flags);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert_eq!(env.summary()["status"], "failed");

@@ -100,7 +100,7 @@ fn tokens_spent() {
         &env,
         &ran,
         5,
-        "the run has used all of its 500 tokens; resume with a higher --max-tokens",
+        "stopped at the budget: used 600 of 500 tokens (100 over); resume with a higher --max-tokens",
     );
 
     // The ceiling stays: resumed without a higher one, nobody is prompted.
@@ -111,7 +111,7 @@ fn tokens_spent() {
         &env,
         &again,
         5,
-        "the run has used all of its 500 tokens; resume with a higher --max-tokens",
+        "stopped at the budget: used 600 of 500 tokens (100 over); resume with a higher --max-tokens",
     );
     assert_eq!(calls(), prompted, "nobody works past a ceiling");
 
@@ -127,7 +127,12 @@ fn money_spent() {
     let plan = Scene::of(&[("#1", &[]), ("#2", &["#1"])]);
     let dear = worker("Task #1:").does([note(), cost(2.5), say("and now I think"), fail("hang")]);
     let ran = env.ralph(&plan.clone().turn(dear).rest().toml(), &["--max-cost", "2"]);
-    failed(&env, &ran, 5, "the run has spent all of its $2; resume with a higher --max-cost");
+    failed(
+        &env,
+        &ran,
+        5,
+        "stopped at the budget: spent $2.50 of $2.00 ($0.50 over); resume with a higher --max-cost",
+    );
     assert_eq!(env.summary()["costUsd"], 2.5);
     env.script(&plan.rest().toml());
     let ran = env.run(["resume", "last", "--max-cost", "10"]);
@@ -139,7 +144,7 @@ fn a_ceiling_in_money_is_refused_where_costs_are_not_reported() {
     let refused = |ran: &Ran| {
         assert_eq!(ran.code, Some(1), "{ran:?}");
         assert!(ran.stderr.contains("script does not report what its turns cost"), "{ran:?}");
-        assert!(ran.stderr.contains("use a ceiling in tokens or time instead"), "{ran:?}");
+        assert!(ran.stderr.contains("or use --max-tokens or --timeout"), "{ran:?}");
     };
     let env = TestEnv::new();
     let plan = Scene::of(&[("#1", &[])]).without_costs();

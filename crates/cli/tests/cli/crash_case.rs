@@ -232,10 +232,15 @@ impl<'s> Case<'s> {
         Some(session)
     }
 
-    /// The facts that are on disk; a line that was cut off is none.
+    /// The facts that are on disk; a line that was cut off is none. A worker may have deleted the
+    /// session's folder just before the kill: then only the second link of the journal is left.
     pub(crate) fn facts(&self) -> Vec<Value> {
         let journal = self.session().and_then(|dir| fs::read(dir.join("journal.jsonl")).ok());
-        let journal = journal.unwrap_or_default();
+        let kept = || {
+            let keep = fs::read_dir(self.env.outside("home/.atomic/keep")).ok()?;
+            keep.flatten().find_map(|dir| fs::read(dir.path().join("journal.jsonl")).ok())
+        };
+        let journal = journal.or_else(kept).unwrap_or_default();
         let mut lines: Vec<_> = journal.split(|byte| *byte == b'\n').collect();
         let torn = lines.pop().and_then(|torn| serde_json::from_slice(torn).ok());
         let whole = lines.iter().map(|line| serde_json::from_slice(line).unwrap());

@@ -48,7 +48,8 @@ fn nothing_hides_that_the_run_may_start_nothing_any_more() {
     let slow = skipped(tool("slow", "exec sleep 1000"));
     let launches = "the run has used all of its 3 launches of an agent; resume with a higher \
                     --max-launches";
-    let tokens = "the run has used all of its 25 tokens; resume with a higher --max-tokens";
+    let tokens =
+        "stopped at the budget: used 30 of 25 tokens (5 over); resume with a higher --max-tokens";
     let table: [(Value, &[&str], &str); 4] = [
         (json!({"nodes": [looped(), tool("after", "true")]}), &["--max-launches", "3"], launches),
         (

@@ -114,6 +114,15 @@ impl TestEnv {
         found.remove(0)
     }
 
+    /// The journal of the only session, as far as it is written.
+    pub(crate) fn journal(&self) -> String {
+        let sessions = fs::read_dir(self.work().join(".atomic/sessions"));
+        let mut journals = sessions.into_iter().flatten().flatten();
+        let found =
+            journals.find_map(|it| fs::read_to_string(it.path().join("journal.jsonl")).ok());
+        found.unwrap_or_default()
+    }
+
     /// The facts of the only session.
     pub(crate) fn facts(&self) -> Vec<Value> {
         let text = fs::read_to_string(self.session().join("journal.jsonl")).unwrap();

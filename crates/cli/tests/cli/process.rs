@@ -94,6 +94,11 @@ impl Nonce {
         Self(format!("1000.{nanos}{:07}{count:03}", std::process::id()))
     }
 
+    /// One process.
+    pub(crate) fn sleep(&self) -> String {
+        format!("sleep {}", self.0)
+    }
+
     /// Three processes that try to get away: from their session, their parent, their environment.
     pub(crate) fn scatter(&self) -> String {
         let sleep = format!("sleep {}", self.0);

@@ -2,6 +2,7 @@
 //! Code, or about a `Stand` for any of them.
 
 mod acp;
+mod budgets;
 mod copilot;
 mod demo_model;
 mod hostile;
@@ -9,12 +10,14 @@ mod lists;
 mod login;
 mod opencode;
 mod opencode_lists;
+mod payer;
 mod program;
 mod restrictions;
 mod snake;
 mod together;
 mod trust;
 mod turn;
+mod waiting;
 
 use std::process::Command;
 use std::time::Duration;
@@ -234,8 +237,9 @@ fn several_questions_at_once_are_asked_and_answered_together() {
     assert_eq!(stand.run(&["-p", "Paint"]).code, Some(3));
     let before = facts(&stand);
     assert_eq!(of_type(&before, "question_asked"), 2, "{before:#?}");
-    let spent = |facts: &[Value]| facts.iter().filter(|f| f["report"]["kind"] == "spent").count();
-    assert_eq!(spent(&before), 1, "a turn that was stopped has cost something: {before:#?}");
+    let spent = || stand.env.summary()["tokens"].as_u64().unwrap();
+    let spent_before = spent();
+    assert!(spent_before > 0, "a turn that was stopped has cost something: {before:#?}");
 
     assert_eq!(stand.run(&["answer", "last", "q1", "Blue"]).code, Some(0));
     assert_eq!(stand.run(&["resume", "last"]).code, Some(3), "one is still open");
@@ -243,7 +247,8 @@ fn several_questions_at_once_are_asked_and_answered_together() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stdout.ends_with("Both are known.\n"), "{}", ended.stdout);
     let after = facts(&stand);
-    assert_eq!((of_type(&after, "answer_delivered"), spent(&after)), (2, 2));
+    assert_eq!(of_type(&after, "answer_delivered"), 2);
+    assert!(spent() > spent_before, "{after:#?}");
 }
 
 /// A limit is for what comes next: what is done and paid for is kept.
@@ -368,17 +373,17 @@ fn nothing_outlives(program: Program) {
 #[test]
 fn trouble_is_told_apart_and_the_session_goes_on() {
     let reply = |reply: Reply| Script::new().with(Turn::default().reply(reply));
-    let table: Vec<(&str, Reply)> = vec![
-        ("limits the rate of requests", Reply::error(429)),
-        ("overloaded", Reply::error(529)),
-        ("cannot be reached or is out of order", Reply::error(500)),
-        ("needs you to log in", Reply::error(401)),
+    let table = [
+        ("limits the rate of requests", Reply::error(429), 4),
+        ("overloaded", Reply::error(529), 4),
+        ("cannot be reached or is out of order", Reply::error(500), 4),
+        ("needs you to log in", Reply::error(401), 1),
     ];
     let stand = Stand::new(CLAUDE, reply(Reply::say("never said")));
-    for (says, trouble) in table {
+    for (says, trouble, code) in table {
         stand.server.replace(reply(trouble));
         let failed = stand.run(&["-p", "Hello"]);
-        assert_eq!(failed.code, Some(1), "{says}: {failed:?}");
+        assert_eq!(failed.code, Some(code), "{says}: {failed:?}");
         assert!(failed.stderr.contains(says), "{says}: {}", failed.stderr);
         stand.server.replace(reply(Reply::say("Back again.")));
         let resumed = stand.run(&["resume", "last"]);

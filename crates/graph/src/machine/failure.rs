@@ -33,6 +33,11 @@ enum Remedy {
     },
 }
 
+/// Whether trying again cannot change anything: a limit forbids what the step needs.
+fn is_final(code: &str) -> bool {
+    [code::CEILING, code::BUDGET].contains(&code)
+}
+
 impl Machine {
     /// An attempt at what a visit is for has failed.
     pub(super) fn attempt_over(&mut self, place: Place, failed: Failed) {
@@ -44,7 +49,7 @@ impl Machine {
         let retry = &program.plan(plan).node(node).retry;
         let failures = self.frame(place.0).active[place.1].failures + 1;
         let worth_it = retry.codes.is_empty() || retry.codes.contains(&code);
-        if failures >= retry.attempts || !worth_it || code == code::CEILING {
+        if failures >= retry.attempts || !worth_it || is_final(&code) {
             return self.failed_for_good(place, failed);
         }
         match &retry.when {
@@ -107,7 +112,7 @@ impl Machine {
             // What a ceiling forbids stays forbidden.
             Ok(Remedy::Retry { delay_ms })
                 if failures < retry.attempts.max(OnError::ATTEMPTS)
-                    && failed.error.code != code::CEILING =>
+                    && !is_final(&failed.error.code) =>
             {
                 self.once_more(place, failed, delay_ms.unwrap_or(backoff(retry, failures)));
             }

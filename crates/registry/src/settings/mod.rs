@@ -20,10 +20,11 @@ pub use layer::{Origin, Reading, Scope, Sourced, Values};
 pub use page::{reference, template};
 pub use problem::{Place, Problem};
 pub use table::{
-    ALLOW_ROOT, BACKEND, CHECK, Class, ENV_ALLOW, INHERIT, MAX_ATTEMPTS, MAX_COST, MAX_ITERATIONS,
-    MAX_LAUNCHES, MAX_REVIEW_ROUNDS, MAX_TOKENS, MODEL, ON_QUESTION, Preset, RALPH_PLANNER,
-    RALPH_REVIEWER, RALPH_WORKER, REQUIRE_CHECKS, RETRY_WINDOW, SCRIPT, SETTINGS, Setting, TIMEOUT,
-    TRUST, TRUSTED_FOLDERS, TURN_TIMEOUT, WORKERS, find, nearest_key, renamed, variable_names,
+    ALLOW_ROOT, BACKEND, CHECK, Class, ENV_ALLOW, INHERIT, INHIBIT_SLEEP, MAX_ATTEMPTS, MAX_COST,
+    MAX_ITERATIONS, MAX_LAUNCHES, MAX_REVIEW_ROUNDS, MAX_TASK_COST, MAX_TOKENS, MODEL, ON_QUESTION,
+    PAY, Preset, RALPH_PLANNER, RALPH_REVIEWER, RALPH_WORKER, REQUIRE_CHECKS, RETRY_WINDOW, SCRIPT,
+    SETTINGS, Setting, TIMEOUT, TRUST, TRUSTED_FOLDERS, TURN_TIMEOUT, WORKERS, find, nearest_key,
+    renamed, variable_names,
 };
 pub use value::{Kind, Value, WrongValue};
 pub use variables::{Audience, VARIABLES, Variable};

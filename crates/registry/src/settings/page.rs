@@ -138,7 +138,7 @@ pub fn template() -> String {
             | Kind::Path
             | Kind::Number { .. }
             | Kind::Money
-            | Kind::Time
+            | Kind::Time { .. }
             | Kind::Commands
             | Kind::Names
             | Kind::Switch => setting.meaning.to_owned(),

@@ -218,6 +218,19 @@ pub static MAX_COST: Setting = Setting {
     class: LIMIT,
 };
 
+/// Most money for one task.
+pub static MAX_TASK_COST: Setting = Setting {
+    key: "max_task_cost",
+    variable: "ATOMIC_MAX_TASK_COST",
+    flag: Some("max-task-cost"),
+    kind: Kind::Money,
+    preset: NO_LIMIT,
+    example: "5",
+    meaning: "Most money to spend on one task, all attempts together, in US dollars",
+    only_at_start: false,
+    class: LIMIT,
+};
+
 /// Most tokens.
 pub static MAX_TOKENS: Setting = Setting {
     key: "max_tokens",
@@ -249,7 +262,7 @@ pub static TIMEOUT: Setting = Setting {
     key: "timeout",
     variable: "ATOMIC_TIMEOUT",
     flag: Some("timeout"),
-    kind: Kind::Time,
+    kind: Kind::Time { least: 1 },
     preset: NO_LIMIT,
     example: "8h",
     meaning: "Longest time for the whole run, such as 90s, 30m or 8h",
@@ -262,7 +275,7 @@ pub static TURN_TIMEOUT: Setting = Setting {
     key: "turn_timeout",
     variable: "ATOMIC_TURN_TIMEOUT",
     flag: Some("turn-timeout"),
-    kind: Kind::Time,
+    kind: Kind::Time { least: 1 },
     preset: Preset::Value("30m"),
     example: "1h",
     meaning: "Longest time for one turn or check",
@@ -270,15 +283,49 @@ pub static TURN_TIMEOUT: Setting = Setting {
     class: LIMIT,
 };
 
-/// How long an agent program may try again by itself.
+/// The longest wait for a provider.
 pub static RETRY_WINDOW: Setting = Setting {
     key: "retry_window",
     variable: "ATOMIC_RETRY_WINDOW",
     flag: Some("retry-window"),
-    kind: Kind::Time,
-    preset: Preset::Value("2m"),
-    example: "10m",
-    meaning: "How long an agent program may try again by itself when its provider is in trouble",
+    kind: Kind::Time { least: 0 },
+    preset: Preset::Words("6h; 2m for `-p` and editors"),
+    example: "12h",
+    meaning: "Longest wait for a provider that refuses requests; then the run pauses. 0 fails at once",
+    only_at_start: false,
+    class: Class::User,
+};
+
+/// The credential that pays.
+pub static PAY: Setting = Setting {
+    key: "pay",
+    variable: "ATOMIC_PAY",
+    flag: Some("pay"),
+    kind: Kind::Choice(&[
+        ("subscription", "The login of the program with an account that has a plan"),
+        ("key", "The API key in an environment variable"),
+        ("token", "The token in an environment variable"),
+        ("settings", "The key or token in your settings file of the program"),
+        ("helper", "The command in your settings file of the program that prints a key"),
+        ("stored", "The key that the program itself has stored"),
+        ("cloud", "The account of a cloud provider"),
+    ]),
+    preset: Preset::Words("the only credential; several are refused without a terminal"),
+    example: "subscription",
+    meaning: "The credential that pays; the others are withheld from the program",
+    only_at_start: false,
+    class: Class::User,
+};
+
+/// Whether the machine is kept awake.
+pub static INHIBIT_SLEEP: Setting = Setting {
+    key: "inhibit_sleep",
+    variable: "ATOMIC_INHIBIT_SLEEP",
+    flag: Some("inhibit-sleep"),
+    kind: Kind::Switch,
+    preset: Preset::Value("true"),
+    example: "false",
+    meaning: "Keep the machine from sleeping while `run` or `resume` works",
     only_at_start: false,
     class: Class::User,
 };
@@ -394,11 +441,14 @@ pub static SETTINGS: &[&Setting] = &[
     &MAX_ATTEMPTS,
     &MAX_REVIEW_ROUNDS,
     &MAX_COST,
+    &MAX_TASK_COST,
     &MAX_TOKENS,
     &MAX_LAUNCHES,
     &TIMEOUT,
     &TURN_TIMEOUT,
     &RETRY_WINDOW,
+    &PAY,
+    &INHIBIT_SLEEP,
     &INHERIT,
     &ENV_ALLOW,
     &TRUST,

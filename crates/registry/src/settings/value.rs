@@ -25,7 +25,10 @@ pub enum Kind {
     /// An amount in US dollars.
     Money,
     /// A length of time.
-    Time,
+    Time {
+        /// The shortest, in seconds: 0 where no time is a value.
+        least: u64,
+    },
     /// One of these words, each with what it means. One that ends with something in pointed brackets
     /// stands for any words in their place.
     Choice(&'static [(&'static str, &'static str)]),
@@ -45,7 +48,7 @@ impl Kind {
             Self::Path => "FILE",
             Self::Number { .. } => "N",
             Self::Money => "USD",
-            Self::Time => "TIME",
+            Self::Time { .. } => "TIME",
             Self::Choice(_) => "CHOICE",
             Self::Commands => "COMMAND",
             Self::Names => "NAMES",
@@ -61,7 +64,8 @@ impl Kind {
             Self::Number { least, most: u64::MAX } => format!("a whole number from {least}"),
             Self::Number { least, most } => format!("a whole number from {least} to {most}"),
             Self::Money => "an amount above 0".to_owned(),
-            Self::Time => "a time from 1s to ten years (`s`, `m`, `h`)".to_owned(),
+            Self::Time { least: 0 } => "a time up to ten years (`s`, `m`, `h`), or 0".to_owned(),
+            Self::Time { .. } => "a time from 1s to ten years (`s`, `m`, `h`)".to_owned(),
             Self::Choice(choices) => listed(choices, "or"),
             Self::Commands => "commands".to_owned(),
             Self::Names => "names, with commas between them".to_owned(),
@@ -198,7 +202,10 @@ impl Setting {
             }
             Kind::Number { least, most } => self.number(text, least, most),
             Kind::Money => money(text).ok_or_else(|| self.wrong(text)).map(Value::Money),
-            Kind::Time => seconds(text).ok_or_else(|| self.wrong(text)).map(Value::Seconds),
+            Kind::Time { least } => {
+                let time = seconds(text).filter(|time| *time >= least);
+                time.ok_or_else(|| self.wrong(text)).map(Value::Seconds)
+            }
             Kind::Choice(choices) => {
                 let open = choices.iter().find_map(|(name, _)| rest_of(name, text));
                 let is_named =
@@ -243,12 +250,13 @@ impl Setting {
                 | Kind::Commands
                 | Kind::Names
                 | Kind::Choice(_)
-                | Kind::Time,
+                | Kind::Time { .. },
                 ast::Value::StringLit(text),
             ) => self.parse(&text.value),
-            (Kind::Number { .. } | Kind::Money | Kind::Time, ast::Value::NumberLit(number)) => {
-                self.parse(number.value)
-            }
+            (
+                Kind::Number { .. } | Kind::Money | Kind::Time { .. },
+                ast::Value::NumberLit(number),
+            ) => self.parse(number.value),
             (Kind::Switch, ast::Value::BooleanLit(on)) => Ok(Value::Switch(on.value)),
             (kind, value) => {
                 let mut wrong = self.wrong(source);
@@ -257,7 +265,7 @@ impl Setting {
                     Kind::Number { .. } | Kind::Money | Kind::Switch if is_text => {
                         ", without quotes"
                     }
-                    Kind::Text | Kind::Path | Kind::Choice(_) | Kind::Time => ", in quotes",
+                    Kind::Text | Kind::Path | Kind::Choice(_) | Kind::Time { .. } => ", in quotes",
                     Kind::Number { .. }
                     | Kind::Money
                     | Kind::Commands
@@ -307,7 +315,10 @@ impl Setting {
             Kind::Path => ("path", such_as),
             Kind::Number { .. } => ("whole number", such_as),
             Kind::Money => ("amount of money", "write 5 or 2.50".to_owned()),
-            Kind::Time => ("length of time", "write 90s, 30m or 8h".to_owned()),
+            Kind::Time { least: 0 } => {
+                ("length of time", "write 90s, 30m or 8h, or 0 for no wait".to_owned())
+            }
+            Kind::Time { .. } => ("length of time", "write 90s, 30m or 8h".to_owned()),
             Kind::Choice(choices) => ("choice", format!("write {}", listed(choices, "or"))),
             Kind::Commands => ("list of commands", format!("write [\"{}\"]", self.example)),
             Kind::Names => ("list of names", format!("write [\"{}\"]", self.example)),
@@ -360,7 +371,7 @@ fn seconds(text: &str) -> Option<u64> {
         "h" => number.checked_mul(3_600)?,
         _ => return None,
     };
-    (1..=LONGEST_SECS).contains(&seconds).then_some(seconds)
+    (0..=LONGEST_SECS).contains(&seconds).then_some(seconds)
 }
 
 /// An amount of money. A ceiling that nothing can reach, such as `nan`, would be none.

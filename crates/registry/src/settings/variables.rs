@@ -65,6 +65,10 @@ pub static VARIABLES: &[Variable] = &[
         "Script that is played under the name of another backend, as `<backend>=<file>` (feature \
          `failpoints`)",
     ),
+    test(
+        "ATOMIC_TEST_SYSTEMD_INHIBIT",
+        "Program in the place of `systemd-inhibit` (feature `failpoints`)",
+    ),
     test("ATOMIC_TEST_DIR", "Folder of a test that runs in a process of its own"),
     test("ATOMIC_TEST_HOLD", "Session that a test holds in a process of its own"),
     test("ATOMIC_TEST_OPENCODE", "The `opencode` that a program stands in front of"),

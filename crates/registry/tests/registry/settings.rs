@@ -258,7 +258,7 @@ fn value(setting: &'static Setting) -> BoxedStrategy<Value> {
         Kind::Text | Kind::Path => text().prop_map(Value::Text).boxed(),
         Kind::Number { least, most } => (least..=most).prop_map(Value::Number).boxed(),
         Kind::Money => (1e-6..1e12).prop_map(Value::Money).boxed(),
-        Kind::Time => (1..=300_000u64).prop_map(Value::Seconds).boxed(),
+        Kind::Time { .. } => (1..=300_000u64).prop_map(Value::Seconds).boxed(),
         Kind::Choice(choices) => {
             // One choice stands for any command.
             let named = |((name, _), command): ((&str, _), String)| {
@@ -305,14 +305,15 @@ fn counts(setting: &Setting, own: &Value, user: Option<&Value>, trusted: bool) -
             };
             smaller(own, user.unwrap_or(&preset))
         }
-        "max_cost" | "max_tokens" | "max_launches" | "timeout" => {
+        "max_cost" | "max_task_cost" | "max_tokens" | "max_launches" | "timeout" => {
             user.is_none_or(|user| smaller(own, user))
         }
         "require_checks" => *own == Value::Switch(true) && user != Some(&Value::Switch(true)),
         "on_question" => smaller(own, user.unwrap_or(&Value::Text("pause".into()))),
         "inherit" => smaller(own, user.unwrap_or(&Value::Text("all".into()))),
-        "script" | "retry_window" | "env_allow" | "trust" | "trusted_folders" | "allow_root"
-        | "ralph.planner" | "ralph.worker" | "ralph.reviewer" => false,
+        "script" | "retry_window" | "pay" | "inhibit_sleep" | "env_allow" | "trust"
+        | "trusted_folders" | "allow_root" | "ralph.planner" | "ralph.worker"
+        | "ralph.reviewer" => false,
         key => unreachable!("a project's say in `{key}` is not decided"),
     }
 }

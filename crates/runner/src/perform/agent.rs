@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use atomic_backend::{BackendError, Conversation, OpenRequest, Turn};
+use atomic_backend::{BackendError, Conversation, OpenRequest, Place, Turn};
 use atomic_event::{
-    Answer, Delta, Event, How, Question, Report, StepError, StepResult, Stop, TurnEvent,
+    Answer, Delta, Event, How, PayerFound, ProviderEvent, Question, Report, StepError, StepResult,
+    Stop, TurnEvent,
 };
 use atomic_graph::Schema;
 use serde_json::Value;
@@ -32,8 +33,12 @@ impl Performer {
         }
         let (conversation, prompt) = match self.in_time(self.open(&job)).await {
             Ok(opened) => opened,
-            Err(outcome) => return outcome,
+            Err(outcome) => {
+                self.share = None;
+                return self.or_refused(outcome).await;
+            }
         };
+        self.say_payer(conversation.as_ref(), &job).await;
         let opened = Event::ConversationOpened {
             step: self.step.clone(),
             attempt: self.attempt,
@@ -46,6 +51,8 @@ impl Performer {
         } else {
             Outcome::Stopped
         };
+        // Recorded before the program is ended: the step stays open and is continued later.
+        let outcome = self.or_refused(outcome).await;
         // The next agent of the lane continues it at once, with the same program.
         if job.shared && matches!(outcome, Outcome::Finished(_)) {
             conversation.rest().await;
@@ -53,7 +60,28 @@ impl Performer {
             conversation.close().await;
         }
         self.share = None;
-        outcome
+        // A stop may have come while the program ended.
+        let order = self.orders.borrow().clone();
+        if matches!(outcome, Outcome::Refused { .. }) && order != Order::Work {
+            self.outcome_of(&order)
+        } else {
+            outcome
+        }
+    }
+
+    /// Says who pays; what is known already is not recorded again. The backends and models of a script
+    /// are known only here.
+    async fn say_payer(&self, conversation: &dyn Conversation, job: &AgentJob) {
+        let expected = || {
+            let workspace = self.reach.workspace.clone();
+            let place = Place { workspace, inherit: job.inherit };
+            let found = self.backend.credentials(&place, self.model.as_deref()).ok()?;
+            found.into_iter().next().map(|credential| credential.payer)
+        };
+        let Some(payer) = conversation.payer().or_else(expected) else { return };
+        let backend = self.backend.id();
+        let found = PayerFound { backend, payer, unused: vec![], chosen_by: None };
+        self.say(Event::Provider(ProviderEvent::PayerFound(found))).await;
     }
 
     /// Waits until the project's files may be used together with others.
@@ -138,7 +166,7 @@ impl Performer {
             Err(outcome) => return Told::Outcome(outcome),
         };
         let mut orders = self.orders.clone();
-        let mut deadline = Instant::now() + self.timeout;
+        let mut deadline = Instant::now() + self.times.turn;
         loop {
             let event = tokio::select! {
                 event = turn.recv() => event,
@@ -269,7 +297,7 @@ impl Performer {
     }
 
     fn too_long(&self) -> Outcome {
-        let limit = told(self.timeout);
+        let limit = told(self.times.turn);
         let message = format!("the agent's turn took longer than {limit} and was stopped");
         Outcome::Failed(StepError::new("timeout", message))
     }
@@ -283,7 +311,7 @@ impl Performer {
         tokio::select! {
             done = work => done.map_err(|error| Outcome::Failed(error.into())),
             order = told_to_stop(&mut orders) => Err(self.outcome_of(&order)),
-            () = tokio::time::sleep(self.timeout) => Err(self.too_long()),
+            () = tokio::time::sleep(self.times.turn) => Err(self.too_long()),
         }
     }
 

@@ -299,7 +299,7 @@ impl Performer {
     /// Runs one check: green, or red.
     async fn run_check(&mut self, command: &str) -> Result<Result<(), RedCheck>, Outcome> {
         let checked = ShellCommand::verbatim(command);
-        let run = self.run_in_shell(&checked, Some(self.timeout), TAIL).await;
+        let run = self.run_in_shell(&checked, Some(self.times.turn), TAIL).await;
         let finished = run.map_err(|error| {
             let message = format!("the check `{command}` could not be run: {error}");
             Outcome::Failed(StepError::new("check", message))
@@ -309,7 +309,7 @@ impl Performer {
             if order != super::Order::Work {
                 return Err(self.outcome_of(&order));
             }
-            let limit = told(self.timeout);
+            let limit = told(self.times.turn);
             let tail = format!("{}\nit took longer than {limit} and was stopped", finished.tail);
             self.report(command, false).await;
             return Ok(Err(RedCheck { tail, code: None }));

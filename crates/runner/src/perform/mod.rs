@@ -15,19 +15,22 @@ use std::time::Duration;
 
 use atomic_backend::{Backend, Inherit, Persona, ToolRules};
 use atomic_event::{
-    AgentName, Answer, ConversationId, Delta, Event, How, Question, QuestionId, StepError, StepId,
-    StepResult,
+    AgentName, Answer, BackendId, ConversationId, Delta, Event, How, Question, QuestionId,
+    StepError, StepId, StepResult,
 };
 use atomic_graph::Effect;
 use atomic_workflow::{Action, AgentAction, ParseFn, ShellCommand, TaskFileOp};
 use serde_json::Value;
 use tokio::sync::{OwnedRwLockReadGuard, RwLock, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 pub use check::CHECK_TOOL;
 pub(crate) use check::CheckJob;
 pub(crate) use check::Checks;
 
+use crate::awake::SleepInhibitor;
+use crate::provider::Parking;
 use crate::run::Run;
 use crate::task_file::TaskRequest;
 use crate::verify::{Reading, Verification};
@@ -42,6 +45,8 @@ pub(crate) struct Task {
     pub(crate) job: Job,
     /// Who is prompted, where somebody is.
     pub(crate) backend: Arc<dyn Backend>,
+    /// How long it has worked before it waited for its provider.
+    pub(crate) worked: Duration,
 }
 
 /// What is to be done.
@@ -110,6 +115,8 @@ pub(crate) enum Order {
     Cancel,
     /// Stop; a ceiling of the whole run was met.
     Ceiling(String),
+    /// Stop; the task has spent its own budget.
+    TaskBudget(String),
 }
 
 /// What a performer says.
@@ -127,6 +134,9 @@ pub(crate) enum Message {
     Read { step: StepId, attempt: u32, reading: Box<Reading> },
     /// The same before the first agent works; to be recorded before the performer goes on.
     ReadFirst { step: StepId, attempt: u32, reading: Box<Reading>, confirm: oneshot::Sender<()> },
+    /// The provider has refused a turn. Confirmed once that is recorded; dropped where nothing is
+    /// waited for.
+    Refused { step: StepId, backend: BackendId, error: StepError, recorded: oneshot::Sender<()> },
     /// It is over.
     Ended { step: StepId, attempt: u32, outcome: Outcome, commit: Option<String> },
 }
@@ -138,6 +148,11 @@ pub(crate) enum Outcome {
     Failed(StepError),
     Cancelled,
     Stopped,
+    /// The provider has refused the turn: the step stays open, and is continued later.
+    Refused {
+        backend: BackendId,
+        worked: Duration,
+    },
 }
 
 /// Everybody who is at work, and what is still to be handed out.
@@ -147,7 +162,11 @@ pub(crate) struct Crew {
     pub(crate) backlog: VecDeque<Effect>,
     pub(crate) tasks: JoinSet<()>,
     pub(crate) live: BTreeMap<StepId, Live>,
+    /// Steps that are put off while their backend waits for its provider.
+    pub(crate) parking: Parking,
     pub(crate) messages: (mpsc::Sender<Message>, mpsc::Receiver<Message>),
+    /// Keeps the machine from sleeping.
+    pub(crate) awake: SleepInhibitor,
     /// Agents share the project's files; a check has them alone.
     tree: Arc<RwLock<()>>,
 }
@@ -158,7 +177,9 @@ impl Default for Crew {
             backlog: VecDeque::new(),
             tasks: JoinSet::new(),
             live: BTreeMap::new(),
+            parking: Parking::default(),
             messages: mpsc::channel(256),
+            awake: SleepInhibitor::default(),
             tree: Arc::new(RwLock::new(())),
         }
     }
@@ -217,10 +238,17 @@ pub(crate) struct Performer {
     checks: Arc<Checks>,
     reads: Reads,
     is_trusted: bool,
+    times: WorkTimes,
+}
+
+/// How long a step may work, and since when it does.
+struct WorkTimes {
     /// The longest time for a turn or a check.
-    timeout: Duration,
+    turn: Duration,
     /// The longest time its node sets.
-    own_timeout: Option<Duration>,
+    own: Option<Duration>,
+    /// When it began, without the time it has waited for its provider.
+    began: Instant,
 }
 
 impl Run {
@@ -228,7 +256,7 @@ impl Run {
     pub(crate) fn perform(&mut self, task: Task) {
         self.log_call(&task);
         let model = self.model(&task);
-        let Task { step, attempt, delay_ms, job, backend } = task;
+        let Task { step, attempt, delay_ms, job, backend, worked } = task;
         let (stop, orders) = watch::channel(Order::Work);
         let own_timeout = self.machine.node(&step).and_then(|node| node.timeout_ms);
         let own_timeout = own_timeout.map(Duration::from_millis);
@@ -252,8 +280,11 @@ impl Run {
             checks: Arc::new(Checks::of(&self.settings, &self.book.verification)),
             reads: Reads::of(&self.book.verification),
             is_trusted: self.settings.program.trusted,
-            timeout: own_timeout.unwrap_or(usual),
-            own_timeout,
+            times: WorkTimes {
+                turn: own_timeout.unwrap_or(usual).saturating_sub(worked),
+                own: own_timeout,
+                began: Instant::now().checked_sub(worked).unwrap_or_else(Instant::now),
+            },
         };
         self.crew.live.insert(step, Live { stop, asks: BTreeMap::new() });
         self.crew.tasks.spawn(performer.perform(delay_ms, job));
@@ -353,9 +384,34 @@ impl Performer {
             Order::Ceiling(reason) => {
                 Outcome::Failed(StepError::new(atomic_graph::code::CEILING, reason.clone()))
             }
+            Order::TaskBudget(reason) => {
+                Outcome::Failed(StepError::new(atomic_graph::code::BUDGET, reason.clone()))
+            }
             Order::Cancel => Outcome::Cancelled,
             Order::Work | Order::Pause => Outcome::Stopped,
         }
+    }
+
+    /// What a turn comes to that its provider has refused: the step waits, unless the user wants no
+    /// wait. The refusal is on disk before the program is ended.
+    pub(super) async fn or_refused(&self, outcome: Outcome) -> Outcome {
+        let Outcome::Failed(error) = outcome else { return outcome };
+        if error.outage.is_none() {
+            return Outcome::Failed(error);
+        }
+        let (recorded, confirmed) = oneshot::channel();
+        let (step, backend) = (self.step.clone(), self.backend.id());
+        let refused =
+            Message::Refused { step, backend: backend.clone(), error: error.clone(), recorded };
+        let is_recorded = self.messages.send(refused).await.is_ok() && confirmed.await.is_ok();
+        let order = self.orders.borrow().clone();
+        if order != Order::Work {
+            return self.outcome_of(&order);
+        }
+        if is_recorded {
+            return Outcome::Refused { backend, worked: self.times.began.elapsed() };
+        }
+        Outcome::Failed(error)
     }
 
     async fn show(&self, delta: Delta) {

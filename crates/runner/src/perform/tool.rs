@@ -46,7 +46,7 @@ impl Performer {
             return outcome;
         }
         // A command is no turn: only its own limit stops it.
-        let run = self.run_in_shell(&command, self.own_timeout, OUTPUT).await;
+        let run = self.run_in_shell(&command, self.times.own, OUTPUT).await;
         self.share = None;
         // Values stay out of messages and records: the command is shown as it was written.
         let command = short(&command.written);
@@ -70,7 +70,7 @@ impl Performer {
             if order != Order::Work {
                 return self.outcome_of(&order);
             }
-            let limit = told(self.own_timeout.unwrap_or_default());
+            let limit = told(self.times.own.unwrap_or_default());
             let message = format!("`{command}` took longer than {limit} and was stopped");
             let error = StepError::new(code::TIMEOUT, message).with_detail(text);
             return Outcome::Failed(error);
@@ -113,7 +113,7 @@ impl Performer {
                 Err(error) => Outcome::Failed(error),
             },
             order = told_to_stop(&mut orders) => self.outcome_of(&order),
-            () = tokio::time::sleep(self.timeout) => {
+            () = tokio::time::sleep(self.times.turn) => {
                 let message = "summarising the conversation took too long";
                 Outcome::Failed(StepError::new(code::TIMEOUT, message))
             }

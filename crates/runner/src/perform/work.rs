@@ -101,7 +101,7 @@ impl Performer {
         let host: Arc<dyn Host> = Arc::<Hands>::clone(&hands);
         let mut work = (job.work)(job.call, host);
         let mut orders = self.orders.clone();
-        let limit = self.own_timeout;
+        let limit = self.times.own;
         let late = async {
             match limit {
                 Some(limit) => tokio::time::sleep(limit).await,
@@ -158,7 +158,7 @@ impl Performer {
             return outcome;
         }
         let mut orders = self.orders.clone();
-        let limit = self.own_timeout;
+        let limit = self.times.own;
         let stopped = async {
             tokio::select! {
                 _ = told_to_stop(&mut orders) => {}

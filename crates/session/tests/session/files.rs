@@ -6,7 +6,7 @@ use std::sync::Arc;
 use atomic_event::Moment;
 use atomic_session::{
     Disk, FindError, InboxAnswer, Index, IndexEntry, Kept, Product, RealDisk, Session,
-    SessionStatus, SessionSummary, TaskCount, TaskRow, TaskStatus, leave_answer,
+    SessionStatus, SessionSummary, SpentSummary, TaskCount, TaskRow, TaskStatus, leave_answer,
 };
 use serde_json::json;
 
@@ -33,7 +33,7 @@ fn summary() -> SessionSummary {
         backend: "script".into(),
         model: None,
         tasks: TaskCount { done: 1, total: 2, kept_edits: vec![] },
-        cost_usd: None,
+        spent: SpentSummary::default(),
         product: Product::default(),
         checks: None,
     }
@@ -59,7 +59,9 @@ fn the_summary_is_readable_json() {
     "done": 1,
     "total": 2
   },
-  "costUsd": null
+  "costUsd": null,
+  "tokens": 0,
+  "estimated": false
 }
 "#;
     assert_eq!(text(&disk, "session.json"), expected);

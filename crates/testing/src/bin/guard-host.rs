@@ -6,7 +6,9 @@ use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use atomic_backend::copilot::{CopilotBackend, CopilotConfig};
 use atomic_backend::guard::{self, Guard, Job};
+use atomic_backend::{Backend as _, OpenRequest, PROVIDER_PATIENCE};
 
 fn main() -> ExitCode {
     if let Some(code) = guard::run_if_asked() {
@@ -33,6 +35,7 @@ async fn act() -> io::Result<()> {
         "panic" => panic_while_guarding(&job),
         "run" => run(&job).await,
         "storm" => storm(job).await,
+        "copilot" => talk_to_copilot(job).await,
         "end-survivors" => say(&guard::end_survivors(&job.marker)?.to_string()),
         unknown => Err(io::Error::other(format!("no such mode: {unknown}"))),
     }
@@ -41,6 +44,24 @@ async fn act() -> io::Result<()> {
 /// Starts the job and stays.
 async fn hold(job: &Job) -> io::Result<()> {
     let _guarded = Guard::from_current_exe().spawn(job)?;
+    std::future::pending().await
+}
+
+/// Has a conversation with the GitHub Copilot at the first argument, in the folder that is the second,
+/// and stays.
+async fn talk_to_copilot(job: Job) -> io::Result<()> {
+    let [program, workspace, prompt] = job.argv.as_slice() else {
+        return Err(io::Error::other(
+            "usage: guard-host copilot <marker> <program> <folder> <prompt>",
+        ));
+    };
+    let (program, env) = (program.into(), vec![]);
+    let config = CopilotConfig { program, patience: PROVIDER_PATIENCE, env };
+    let backend = CopilotBackend::new(config, Guard::from_current_exe());
+    let request = OpenRequest::new("worker", workspace.into(), job.marker.clone());
+    let conversation = backend.open(request).await.map_err(io::Error::other)?;
+    let mut turn = conversation.send(prompt.clone()).await.map_err(io::Error::other)?;
+    while turn.recv().await.is_some() {}
     std::future::pending().await
 }
 

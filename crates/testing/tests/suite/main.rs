@@ -30,6 +30,7 @@ mod runner_limits;
 mod runner_lost;
 mod runner_mappers;
 mod runner_pause;
+mod runner_providers;
 mod runner_scripts;
 mod runner_snapshots;
 mod runner_stand;

@@ -474,23 +474,24 @@ fn deep() -> Two {
 #[test]
 fn a_ceiling_in_money_is_refused_where_any_backend_hides_its_cost() {
     let mut two = deep();
-    two.stand.settings.max_cost_usd = Some(5.0);
+    two.stand.settings.budget.max_cost_usd = Some(5.0);
     two.copilot.reports_cost = false;
     assert_eq!(
         two.refused(),
         "the node `apart/again/judge` runs on copilot, but copilot does not report what its turns \
-         cost, so a ceiling in money cannot hold; use a ceiling in tokens or time instead"
+         cost, so a limit on cost cannot hold; name a model with a known price (--model), or use \
+         --max-tokens or --timeout"
     );
     two.claude.reports_cost = false;
     assert_eq!(two.refused().lines().count(), 2, "both are told");
-    two.stand.settings.max_cost_usd = None;
+    two.stand.settings.budget.max_cost_usd = None;
     assert_eq!(two.ends(), Outcome::Completed, "without a ceiling nobody minds");
 }
 
 #[test]
 fn a_backend_that_nobody_runs_on_need_not_say_what_it_costs() {
     let mut two = Two::of(json!({"nodes": [agent("one", "copilot")]}));
-    two.stand.settings.max_cost_usd = Some(5.0);
+    two.stand.settings.budget.max_cost_usd = Some(5.0);
     two.claude.reports_cost = false;
     assert_eq!(two.ends(), Outcome::Completed);
 }

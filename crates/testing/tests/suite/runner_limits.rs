@@ -87,7 +87,7 @@ impl Conversation for Late {
 fn limited(workflow: &str, is_done: bool) -> (Outcome, usize, usize) {
     let mut stand = Stand::new();
     stand.workflow = builtin::find(workflow).unwrap();
-    stand.settings.max_tokens = Some(10);
+    stand.settings.budget.max_tokens = Some(10);
     let stage = Stage { backend: Arc::new(late(is_done)), ..stand.stage() };
     let ended = on_one_thread(async {
         let (run, _show) = Run::start(stage, stand.request()).unwrap();

@@ -116,7 +116,7 @@ fn settings_given_on_resume_outlive_the_facts_before_a_snapshot() {
     stand.disk.cut_power_after(all / 2);
     on_one_thread(async {
         let find = |_: &str| Ok(stand.workflow.clone());
-        let adjust = |settings: &mut Settings| settings.max_tokens = Some(123_456);
+        let adjust = |settings: &mut Settings| settings.budget.max_tokens = Some(123_456);
         let options = ResumeOptions::default();
         let resumed = Run::resume(stand.stage(), dir.clone(), options, find, adjust);
         let (_wishes, intents) = mpsc::channel(1);

@@ -20,7 +20,7 @@ use crate::asking::Asking;
 use crate::guard::Guard;
 use crate::outlet::{Outlet, at, deserted, tell, told_end};
 use crate::process::{Exit, Process};
-use crate::trouble::{Kind, Trouble};
+use crate::trouble::{Kind, Trouble, now_ms};
 use crate::{BackendError, Turn};
 use start::{Known, exited, garbled};
 use turn::{CurrentTurn, Trial, answered};
@@ -46,8 +46,8 @@ pub(super) struct Shared {
     pub(super) guard: Guard,
     /// How many programs may be starting at once: starting is all computing.
     pub(super) starts: Arc<Semaphore>,
-    /// How long the program may try again by itself, from the first time on.
-    pub(super) retry_window: Duration,
+    /// How long trouble with the provider may last inside a turn.
+    pub(super) patience: Duration,
 }
 
 /// The task that owns a program.
@@ -311,7 +311,12 @@ impl Talk {
             Heard::Renamed(id) => {
                 *self.id.lock().unwrap_or_else(PoisonError::into_inner) = id.into();
             }
-            Heard::Trouble(trouble) => self.trouble(trouble),
+            Heard::Trouble { trouble, delay_ms } => {
+                let delay_ms = i64::try_from(delay_ms).unwrap_or(i64::MAX);
+                let next = now_ms().saturating_add(delay_ms);
+                let retry_at = trouble.outage.retry_at_ms.unwrap_or(next);
+                self.trouble(trouble.with_retry_at(Some(retry_at)));
+            }
             Heard::Streaming => {
                 if let Some(trial) = self.turn.as_mut().and_then(|turn| turn.trouble.as_mut()) {
                     trial.is_streaming = true;
@@ -334,15 +339,16 @@ impl Talk {
     }
 
     /// The program tries again. It may do so for a while from the first time on, even when it gets a
-    /// part of an answer in between.
+    /// part of an answer in between. A next try that is far away is not waited for here.
     fn trouble(&mut self, trouble: Trouble) {
         let Some(turn) = &mut self.turn else { return };
         let now = Instant::now();
-        let mut until = now + trouble.kind.patience(self.shared.retry_window);
+        let patience = trouble.kind.patience(self.shared.patience);
+        let mut until = now + patience;
         if let Some(before) = &turn.trouble {
             until = until.min(before.until);
         }
-        if until > now {
+        if until > now && !trouble.is_far(patience) {
             turn.trouble = Some(Trial { until, trouble, is_streaming: false });
         } else {
             turn.failure = Some(trouble.into_error(ID));

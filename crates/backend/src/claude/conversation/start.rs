@@ -41,7 +41,7 @@ impl Talk {
         let starts = Arc::clone(&self.shared.starts);
         let _place = starts.acquire().await;
         let OpenRequest { workspace, inherit, .. } = &self.launch.request;
-        let settings = settings_file(workspace, *inherit, &self.launch.env)?;
+        let settings = settings_file(workspace, *inherit, &self.launch.env, self.launch.pay)?;
         self.launch.settings = settings.map(Arc::new);
         let job = self.launch.job(&self.current_id(), self.known != Known::No);
         let started = Process::start(&self.shared.guard, &job);

@@ -17,7 +17,7 @@ fn hear(decoder: &mut Decoder, line: &Value) -> Vec<Heard> {
 
 #[test]
 fn recordings_are_understood() {
-    assert_eq!(RECORDINGS.len(), 18, "two versions of nine scenarios");
+    assert_eq!(RECORDINGS.len(), 30, "two versions of 15 scenarios");
     for Recording { version, scenario, lines } in &*RECORDINGS {
         let mut decoder = Decoder::default();
         let heard: Vec<String> = lines
@@ -42,6 +42,42 @@ fn every_recorded_turn_ends_once_at_its_result() {
         let ends = heard.iter().filter(|heard| matches!(heard, Heard::Ended(_))).count();
         assert_eq!(ends, results, "{version} {scenario}");
         assert!(ends > 0 && !heard.contains(&Heard::Garbled), "{version} {scenario}");
+    }
+}
+
+/// Lines as 2.1.325 has said them, with another time.
+#[test]
+fn a_limit_of_the_account_is_a_quota_with_its_end() {
+    let info = |status: &str, resets_at: &Value| {
+        let info = json!({ "status": status, "resetsAt": resets_at, "rateLimitType": "five_hour" });
+        json!({ "type": "rate_limit_event", "rate_limit_info": info })
+    };
+    let (far, past) = (json!(4_000_000_000_u64), json!(1_000_000_000));
+    let table = [
+        (info("rejected", &far), "quota", Some(4_000_000_000_000)),
+        (info("rejected", &past), "rate_limited", None),
+        (info("rejected", &Value::Null), "rate_limited", None),
+        (info("allowed_warning", &far), "rate_limited", None),
+        (info("quite_new", &far), "rate_limited", None),
+    ];
+    for (line, code, retry_at_ms) in table {
+        let mut decoder = Decoder::default();
+        assert_eq!(hear(&mut decoder, &line), []);
+        // It is told once, and holds for later turns.
+        decoder.begin_turn();
+        let retry = json!({ "type": "system", "subtype": "api_retry", "attempt": 1,
+            "retry_delay_ms": 7_199_239, "error_status": 429, "error": "rate_limit" });
+        let heard = hear(&mut decoder, &retry);
+        let Heard::Trouble { trouble, delay_ms } = &heard[0] else { panic!("{heard:?}") };
+        assert_eq!((trouble.kind.code(), *delay_ms), (code, 7_199_239), "{line}");
+        assert_eq!(trouble.outage.retry_at_ms, retry_at_ms, "{line}");
+        assert_eq!(trouble.outage.status, Some(429));
+        let result = json!({ "type": "result", "subtype": "success", "is_error": true,
+            "api_error_status": 429, "result": "You've hit your session limit · resets 1:24am (UTC)" });
+        let heard = hear(&mut decoder, &result);
+        let Some(Heard::Ended(Stop::Failed(error))) = heard.last() else { panic!("{heard:?}") };
+        assert_eq!(error.code, code, "{line}");
+        assert_eq!(error.outage.and_then(|outage| outage.retry_at_ms), retry_at_ms, "{line}");
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use atomic_event::Stop;
 use serde_json::json;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::{Summary, Talk};
 use crate::BackendError;
@@ -29,10 +29,18 @@ impl Talk {
         self.stop_it();
     }
 
-    /// Tells the program to stop, and ends what its shells are running.
+    /// Tells the program to stop, and then ends what its shells are running. A shell that ends before
+    /// the program has stopped is a result of a tool, with which the program asks the model again.
     pub(super) fn stop_it(&self) {
-        self.call("session.abort", &json!({ "sessionId": self.session }), |_, _| {});
-        self.talker.presence.begin_to_end_shells();
+        let params = json!({ "sessionId": self.session });
+        let stopping =
+            self.server.clone().map(|server| (server.rpc.begin("session.abort", &params), server));
+        self.talker.presence.end_shells_after(async move {
+            if let Some((call, lease)) = stopping {
+                let _ = timeout(INTERRUPTED, call.answer()).await;
+                drop(lease);
+            }
+        });
     }
 
     pub(super) async fn time_up(&mut self) {
@@ -120,13 +128,14 @@ impl Talk {
             let mut has_not_stopped = false;
             if was_busy {
                 let abort = server.rpc.call("session.abort", &params, Some(INTERRUPTED));
-                // What runs is ended at once, also where the program takes its time to stop.
-                let (stopped, ()) = tokio::join!(abort, presence.end_shells());
-                has_not_stopped = stopped.is_err();
+                has_not_stopped = abort.await.is_err();
+                if !has_not_stopped {
+                    presence.end_shells().await;
+                }
             }
             // First the session: the end of something that runs would wake the agent.
             self.part(&server, has_not_stopped).await;
-            if !rests {
+            if !rests || has_not_stopped {
                 presence.end_shells().await;
             }
         }

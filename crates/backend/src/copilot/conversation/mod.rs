@@ -343,14 +343,13 @@ impl Talk {
                 let until = self.patience(&trouble);
                 if let Some(summary) = &mut self.summary {
                     note(&mut summary.trouble, until, trouble);
+                } else if is_far(&trouble, until) {
+                    self.tries_again(trouble, until);
                 }
             }
             Heard::Trouble(trouble) => {
                 let until = self.patience(&trouble);
-                if let Some(turn) = &mut self.turn {
-                    turn.is_typing = false;
-                    note(&mut turn.trouble, until, trouble);
-                }
+                self.tries_again(trouble, until);
             }
             Heard::Answering => {
                 if let Some(turn) = &mut self.turn {
@@ -409,16 +408,30 @@ impl Talk {
             let sum = summary.spent.get_or_insert_default();
             sum.input_tokens = sum.input_tokens.saturating_add(usage.input_tokens);
             sum.output_tokens = sum.output_tokens.saturating_add(usage.output_tokens);
+            sum.cost_usd = usage.cost_usd.or(sum.cost_usd);
+            sum.estimated_usd = usage.estimated_usd.or(sum.estimated_usd);
         }
         if let Some(outlet) = &mut self.outlet {
             outlet.push(event);
         }
     }
 
+    /// The program tries again. It may do so until then, unless its next try is too far away.
+    fn tries_again(&mut self, trouble: Trouble, until: Instant) {
+        let Some(turn) = &mut self.turn else { return };
+        turn.is_typing = false;
+        let until = if is_far(&trouble, until) { Instant::now() } else { until };
+        note(&mut turn.trouble, until, trouble);
+    }
+
     /// Until when the program may try again.
     fn patience(&self, trouble: &Trouble) -> Instant {
-        Instant::now() + trouble.kind.patience(self.shared.config.retry_window)
+        Instant::now() + trouble.kind.patience(self.shared.config.patience)
     }
+}
+
+fn is_far(trouble: &Trouble, until: Instant) -> bool {
+    trouble.is_far(until.saturating_duration_since(Instant::now()))
 }
 
 /// The program tries again. It may do so for a while from the first time on.

@@ -61,7 +61,7 @@ fn codes<'a>(stops: &[&'a Stop]) -> Vec<&'a str> {
 
 #[test]
 fn recordings_are_understood() {
-    assert_eq!(RECORDINGS.len(), 12);
+    assert_eq!(RECORDINGS.len(), 18);
     for Recording { scenario, lines, .. } in &*RECORDINGS {
         let heard: Vec<_> = played(lines).iter().map(|heard| format!("{heard:?}")).collect();
         insta::assert_snapshot!(scenario.clone(), heard.join("\n"));
@@ -77,7 +77,11 @@ fn every_recorded_turn_ends_once() {
         match scenario.as_str() {
             "error" => assert_eq!(codes(&stops), ["rejected"]),
             "retry" => assert_eq!(codes(&stops), ["rate_limited"]),
-            "overflow" => assert_eq!(codes(&stops), ["context_overflow"]),
+            "far" => assert_eq!(codes(&stops), ["rate_limited"]),
+            "failing" | "cut" => assert_eq!(codes(&stops), ["unavailable"]),
+            "overloaded" => assert_eq!(codes(&stops), ["overloaded"]),
+            "quota-reset" => assert_eq!(codes(&stops), ["quota"]),
+            "overflow" | "overflow-code" => assert_eq!(codes(&stops), ["context_overflow"]),
             "interrupt" => assert_eq!(stops, [&Stop::Interrupted]),
             "structured" => assert_eq!(stops, [&done(r#"{"colour":"blue"}"#)]),
             "thinking" => assert_eq!(stops, [&done("Yes.")]),
@@ -129,10 +133,25 @@ fn a_text_that_came_whole_is_typed_once() {
     assert_eq!(typed(&decoder.event(&message)), 1);
     let piece = made("assistant.message_delta", &json!({ "deltaContent": "Hello." }));
     assert_eq!((typed(&decoder.event(&piece)), typed(&decoder.event(&message))), (1, 0));
-    // What was typed of an answer that is tried again does not stand for the next one.
+    // The half of an answer that was cut off is not typed twice, also where the whole comes at once.
+    let half = made("assistant.message_delta", &json!({ "deltaContent": "Hel" }));
+    let retry = made("assistant.turn_retry", &json!({ "reason": "streaming_error" }));
+    decoder.event(&half);
+    decoder.event(&retry);
+    let rest = TurnEvent::Typed { text: "lo.".to_owned() };
+    let said = TurnEvent::Reported(Report::Said { text: "Hello.".to_owned() });
+    let heard = [Heard::Answering, Heard::Event(rest), Heard::Event(said)];
+    assert_eq!(decoder.event(&message), heard);
+    // Another answer begins after a note.
     decoder.event(&piece);
-    decoder.event(&made("assistant.turn_retry", &json!({ "reason": "rate_limit" })));
-    assert_eq!(typed(&decoder.event(&message)), 1);
+    decoder.event(&retry);
+    let other = made("assistant.message_delta", &json!({ "deltaContent": "Good day." }));
+    let heard = decoder.event(&other);
+    assert!(
+        matches!(&heard[..], [Heard::Event(TurnEvent::Typed { text })]
+            if text.ends_with("(The answer was cut off and starts again.)\n\nGood day.")),
+        "{heard:?}"
+    );
 }
 
 /// An answer with thoughts in between comes in parts, whose pieces all came before.

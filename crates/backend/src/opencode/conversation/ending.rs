@@ -1,5 +1,6 @@
 //! How a turn ends: by itself, because it is interrupted, or because the server is gone.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use atomic_event::{StepError, Stop};
@@ -51,7 +52,7 @@ impl Talk {
         self.talker.presence.begin_to_end_shells();
     }
 
-    pub(super) async fn time_up(&mut self) {
+    pub(super) fn time_up(&mut self) {
         let now = Instant::now();
         if let Some(summary) = self.summary.take_if(|summary| summary.is_due(now)) {
             self.summarised(summary);
@@ -64,18 +65,16 @@ impl Talk {
             // It may have been the word about the turn before, which comes twice.
             self.errand(Errand::Look { prompt: self.decoder.prompt().to_owned() });
         } else if turn.interrupted.is_some_and(|until| until <= now) {
-            self.give_up().await;
+            self.give_up();
         }
     }
 
-    /// The program does not stop. If it does not answer at all, it is ended; others on it are then no
-    /// worse off than they were.
-    async fn give_up(&mut self) {
+    /// The program does not stop.
+    fn give_up(&mut self) {
         self.finish(Stop::Interrupted);
-        if let Some((server, _)) = &self.server
-            && !server.answers().await
-        {
-            server.end().await;
+        if let Some((server, _)) = &self.server {
+            let server = Arc::clone(server);
+            tokio::spawn(async move { server.end_if_silent().await });
         }
     }
 

@@ -26,7 +26,7 @@ use super::{ID, Shared, misused, model_named};
 use crate::asking::Asking;
 use crate::outlet::{Outlet, at, deserted, tell};
 use crate::serving::{Held, Lease, Presence, Wish};
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, now_ms};
 use crate::{BackendError, OpenRequest, Turn};
 use errands::{Errand, Errands};
 use session::{known, made, servers};
@@ -140,7 +140,7 @@ impl Talk {
                     self.outlet = None;
                     self.interrupt();
                 }
-                Woken::TimeUp => self.time_up().await,
+                Woken::TimeUp => self.time_up(),
             }
         }
     }
@@ -330,7 +330,7 @@ impl Talk {
             Heard::Event(event) => self.tell(event),
             Heard::Asked { request, questions } => self.ask(request, questions),
             Heard::LeaveWanted { request } => self.errand(Errand::Allow { request }),
-            Heard::Trouble { trouble, next } => self.trouble(trouble, next),
+            Heard::Trouble(trouble) => self.trouble(trouble),
             Heard::Answering => self.standing.trial = None,
             Heard::BrokenOff => self.stop_because(broken_off().into()),
             Heard::Busy => self.is_not_idle(),
@@ -391,19 +391,20 @@ impl Talk {
 
     /// The program tries again. It may do so for a while from the first time on, unless the next time
     /// is too far away anyhow.
-    fn trouble(&mut self, trouble: Trouble, next: i64) {
+    fn trouble(&mut self, trouble: Trouble) {
         let is_stopped = self.turn.as_ref().is_some_and(|turn| turn.interrupted.is_some());
         if is_stopped || !self.is_busy() {
             return;
         }
         let now = Instant::now();
-        let mut until = now + trouble.kind.patience(self.shared.config.retry_window);
+        let patience = trouble.kind.patience(self.shared.config.patience);
+        let mut until = now + patience;
         if let Some(before) = &self.standing.trial {
             until = until.min(before.until);
         }
-        let wait = next - jiff::Timestamp::now().as_millisecond();
-        let next = now + Duration::from_millis(u64::try_from(wait).unwrap_or(0));
-        if next > until {
+        let wait = trouble.outage.retry_at_ms.map_or(0, |next| next.saturating_sub(now_ms()));
+        let next = Duration::from_millis(u64::try_from(wait).unwrap_or(0));
+        if trouble.is_far(patience) || until.duration_since(now) < next {
             self.stop_because(trouble.into_error(ID));
         } else {
             self.standing.trial = Some(Trial { until, trouble });

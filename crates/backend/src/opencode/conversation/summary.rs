@@ -33,6 +33,8 @@ impl Summary {
         sum.output_tokens = sum.output_tokens.saturating_add(usage.output_tokens);
         let costs = [sum.cost_usd, usage.cost_usd].into_iter().flatten();
         sum.cost_usd = costs.reduce(|one, other| one + other);
+        let estimates = [sum.estimated_usd, usage.estimated_usd].into_iter().flatten();
+        sum.estimated_usd = estimates.reduce(|one, other| one + other);
     }
 
     pub(super) fn is_made(&mut self, result: Result<(), BackendError>, settling: Duration) {

@@ -234,7 +234,9 @@ fn claude_provider() {
         project(ground, ".claude/settings.json", &other_server(scene));
         project(ground, ".claude/settings.local.json", &other_server(scene));
     });
-    works_only_for_the_user("claude_provider", &attack, |_| {
+    works_only_for_the_user("claude_provider", &attack, |ground| {
+        // The user has a key in the environment as well.
+        ground.variables.push(("ATOMIC_PAY".to_owned(), "settings".to_owned()));
         let own = scene.stand.claude.path().join(".claude/settings.json");
         write(&own, &other_server(&scene));
     });

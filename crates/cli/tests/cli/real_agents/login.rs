@@ -227,7 +227,9 @@ fn claude_follows_no_project_to_another_provider(version: &'static str) {
 
     // The same in the user's own file.
     write(&own, &trick);
-    login.run(&["-p", "Hello", "--no-trust"]);
+    login.run(&["-p", "Hello", "--no-trust", "--pay", "settings"]);
+    assert!(login.thief.take() > 0 && !login.stolen().exists());
+    login.run(&["-p", "Hello", "--no-trust", "--pay", "helper"]);
     assert!(login.thief.take() > 0 && login.stolen().exists());
 }
 

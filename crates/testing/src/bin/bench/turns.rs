@@ -96,8 +96,7 @@ async fn measure_opencode(program: PathBuf, rounds: usize) -> Result<(), String>
     let (model, folder) = (model()?, TempDir::new().map_err(text)?);
     let homes = [(); 2].map(|()| OpenCodeHome::new(&model.url()));
     let direct = Arc::new(DirectOpenCode::start(&program, &homes[0], folder.path()).await?);
-    let config =
-        OpenCodeConfig { program: program.clone(), retry_window: RETRY, env: homes[1].env() };
+    let config = OpenCodeConfig { program: program.clone(), patience: RETRY, env: homes[1].env() };
     let backend = Arc::new(OpenCodeBackend::new(config, Guard::from_current_exe()));
     let contest =
         Contest { name: "opencode", program, model, folder, direct, backend, fans: &[1, FAN] };
@@ -110,7 +109,7 @@ async fn measure_copilot(program: PathBuf, rounds: usize) -> Result<(), String> 
     let url = model.url();
     let direct = DirectCopilot::start(&program, homes[0].env(&url), &url, folder.path())?;
     let config =
-        CopilotConfig { program: program.clone(), retry_window: RETRY, env: homes[1].env(&url) };
+        CopilotConfig { program: program.clone(), patience: RETRY, env: homes[1].env(&url) };
     let backend = Arc::new(CopilotBackend::new(config, Guard::from_current_exe()));
     let direct = Arc::new(direct);
     let contest =

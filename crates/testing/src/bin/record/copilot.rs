@@ -3,7 +3,6 @@
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
 
 use atomic_backend::copilot::{CopilotBackend, CopilotConfig};
 use atomic_backend::guard::Guard;
@@ -13,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::normalise;
 use crate::scenarios::{DONE, counted, overheard, perform, secrets, think};
+use crate::troubles::{self, PATIENCE};
 
 /// The scenarios, by name.
 pub(crate) const SCENARIOS: [&str; 12] = [
@@ -61,7 +61,7 @@ pub(crate) async fn play(scenario: &str) -> io::Result<Vec<String>> {
     }
     let config = CopilotConfig {
         program: overheard(folder.path(), &program("copilot", COPILOT), &kept)?,
-        retry_window: Duration::from_secs(60),
+        patience: PATIENCE,
         env,
     };
     let backend = CopilotBackend::new(config, Guard::from_current_exe());
@@ -155,7 +155,7 @@ fn script(scenario: &str, workspace: &Path) -> Script {
         "interrupt" => turn.reply(Reply { ending: Ending::Hang, ..counted(Reply::say("Well")) }),
         "structured" => turn.reply(counted(Reply::say(r#"{"colour":"blue"}"#))),
         "todos" => turn.reply(call("sql", json!({ "description": "note", "query": note }))),
-        _ => turn,
+        _ => troubles::reply(scenario).map_or(turn.clone(), |reply| turn.reply(reply)),
     };
     Script::new().with(helper).with(compact).with(turn.reply(counted(Reply::say(DONE))))
 }

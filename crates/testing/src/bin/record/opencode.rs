@@ -3,7 +3,6 @@
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
 
 use atomic_backend::guard::Guard;
 use atomic_backend::opencode::{OpenCodeBackend, OpenCodeConfig};
@@ -12,6 +11,7 @@ use atomic_testing::model::{ApiError, Ending, ModelServer, Reply, Script, Turn};
 use serde_json::{Value, json};
 
 use crate::scenarios::{DONE, counted, perform, secrets};
+use crate::troubles::{self, PATIENCE};
 
 /// The scenarios, by name.
 pub(crate) const SCENARIOS: [&str; 9] = [
@@ -51,7 +51,7 @@ pub(crate) async fn play(scenario: &str) -> io::Result<Vec<String>> {
     env.push(("ATOMIC_TEST_OPENCODE".to_owned(), text(&program("opencode", OPENCODE))));
     env.push(("ATOMIC_TEST_OPENCODE_LINES".to_owned(), text(&kept)));
     let between = std::env::current_exe()?.with_file_name("opencode-between");
-    let config = OpenCodeConfig { program: between, retry_window: Duration::from_secs(60), env };
+    let config = OpenCodeConfig { program: between, patience: PATIENCE, env };
     let backend = OpenCodeBackend::new(config, Guard::from_current_exe());
     perform(scenario, &backend, &workspace).await?;
     let secrets = secrets(folder.path(), home.path(), &model);
@@ -93,7 +93,7 @@ fn script(scenario: &str) -> Script {
         "retry" => turn.reply(Reply { ending: Ending::Error(busy), ..Reply::default() }),
         "interrupt" => turn.reply(Reply { ending: Ending::Hang, ..counted(Reply::say("Well")) }),
         "structured" => turn.reply(call("StructuredOutput", json!({ "colour": "blue" }))),
-        _ => turn,
+        _ => troubles::reply(scenario).map_or(turn.clone(), |reply| turn.reply(reply)),
     };
     Script::new().with(helper).with(compact).with(turn.reply(counted(Reply::say(DONE))))
 }

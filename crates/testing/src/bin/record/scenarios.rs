@@ -4,7 +4,6 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use atomic_backend::claude::{ClaudeBackend, ClaudeConfig};
 use atomic_backend::guard::Guard;
@@ -15,6 +14,7 @@ use atomic_testing::model::{Action, Ending, ModelServer, Reply, Script, Turn, Us
 use serde_json::{Value, json};
 
 use crate::normalise;
+use crate::troubles::{self, PATIENCE};
 
 /// The scenarios, by name.
 pub(crate) const SCENARIOS: [&str; 9] = [
@@ -42,10 +42,15 @@ pub(crate) async fn play(version: &str, scenario: &str) -> io::Result<Vec<String
     let kept = folder.path().join("lines.jsonl");
     let mut env = home.env(&server.url());
     env.push(("CLAUDE_CODE_MAX_RETRIES".to_owned(), "1".to_owned()));
+    if scenario == "quota-reset" {
+        // Only for accounts with a subscription the program reads the headers about their limits.
+        env.retain(|(name, _)| name != "ANTHROPIC_API_KEY");
+        env.push(("CLAUDE_CODE_OAUTH_TOKEN".to_owned(), "of-no-use-anywhere".to_owned()));
+    }
     let config = ClaudeConfig {
         program: overheard(folder.path(), &program("claude", version), &kept)?,
         allow_root: true,
-        retry_window: Duration::from_secs(60),
+        patience: PATIENCE,
         starts: 1,
         env,
     };
@@ -174,7 +179,7 @@ fn script(scenario: &str) -> Script {
         "error" => turn.reply(Reply::error(429)),
         "interrupt" => turn.reply(Reply { ending: Ending::Hang, ..counted(Reply::say("Well")) }),
         "structured" => turn.reply(call("StructuredOutput", json!({ "colour": "blue" }))),
-        _ => turn,
+        _ => troubles::reply(scenario).map_or(turn.clone(), |reply| turn.reply(reply)),
     };
     Script::new().with(helper).with(compact).with(turn.reply(counted(Reply::say(DONE))))
 }

@@ -10,6 +10,10 @@ use tokio::time::sleep;
 /// How many processes sleep when the command is well under way.
 const SLEEPERS: usize = 4;
 
+/// How long processes may take to go. On an idle machine they are gone within two seconds; on one
+/// whose cores are busy with other work, a program may wait that long for its turn.
+const GONE: Duration = Duration::from_secs(60);
+
 /// A number that marks the arguments of processes.
 pub(super) struct Nonce(String);
 
@@ -37,8 +41,7 @@ impl Nonce {
 
     /// Waits until every process is gone, for as long as it may take.
     pub(super) async fn is_gone(&self) {
-        until("every process is gone", Duration::from_secs(2), || self.processes().is_empty())
-            .await;
+        until("every process is gone", GONE, || self.processes().is_empty()).await;
     }
 
     /// Every process is gone already.

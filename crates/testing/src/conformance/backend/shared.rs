@@ -68,6 +68,10 @@ impl Backend for Tagged {
         self.backend.reports_cost()
     }
 
+    fn knows_price(&self, model: Option<&str>) -> bool {
+        self.backend.knows_price(model)
+    }
+
     fn remembers(&self) -> bool {
         self.backend.remembers()
     }

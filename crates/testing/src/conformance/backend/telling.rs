@@ -137,10 +137,11 @@ pub async fn what_was_spent_is_counted_once(stage: &dyn Stage) {
             open = open_in(backend.as_ref(), workspace, request).await;
         }
         let (heard, _) = open.exchange("go on").await;
-        let sum = |part: fn(&Usage) -> u64| heard.spent.iter().map(part).sum::<u64>();
+        let counted = super::talking::counted(&heard.spent);
+        let sum = |part: fn(&Usage) -> u64| counted.iter().map(part).sum::<u64>();
         let tokens = (sum(|usage| usage.input_tokens), sum(|usage| usage.output_tokens));
         assert_eq!(tokens, (Scenario::READ, Scenario::WRITTEN), "turn {turn}: {:?}", heard.spent);
-        costs.push(heard.spent.iter().filter_map(|usage| usage.cost_usd).sum::<f64>());
+        costs.push(counted.iter().filter_map(|usage| usage.cost_usd).sum::<f64>());
     }
     assert_eq!(costs.iter().any(|cost| *cost > 0.0), backend.reports_cost(), "{costs:?}");
     assert!(costs.iter().all(|cost| (cost - costs[0]).abs() < 1e-9), "{costs:?}");

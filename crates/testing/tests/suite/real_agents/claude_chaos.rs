@@ -87,7 +87,7 @@ async fn the_provider_goes_away_and_comes_back(version: &'static str) {
 }
 
 async fn a_provider_that_recovers_is_waited_for(version: &'static str) {
-    let mut stand = Stand::with(version, saying("Yes."), |config| config.retry_window = PATIENCE);
+    let mut stand = Stand::with(version, saying("Yes."), |config| config.patience = PATIENCE);
     let address = stand.server.address();
     let conversation = stand.open(stand.request()).await;
     for (status, code) in [(429, "rate_limited"), (500, "unavailable")] {

@@ -14,7 +14,7 @@ in_both_versions! {
     what_may_pass_is_tried_again_for_a_while
     a_wait_that_helps_is_told
     missing_credentials_are_told
-    words_tell_a_quota_from_a_rate
+    a_rate_is_told_by_its_status
 }
 
 /// Besides the window: starting the program and its own time between two tries, on a busy machine.
@@ -138,11 +138,11 @@ async fn missing_credentials_are_told(version: &'static str) {
     assert!(stand.server.requests().iter().all(|received| received.method != "POST"));
 }
 
-async fn words_tell_a_quota_from_a_rate(version: &'static str) {
-    // The program tells what the provider says when it gives up. For users with a subscription it
-    // says in its own words that it is not about their quota.
+async fn a_rate_is_told_by_its_status(version: &'static str) {
+    // While it tries again, the program tells the status and not the words: those of a 429 are never
+    // told, because it does not give up by itself.
     let table = [
-        ("You have hit your usage limit.", "ANTHROPIC_API_KEY", "quota"),
+        ("You have hit your usage limit.", "ANTHROPIC_API_KEY", "rate_limited"),
         ("Slow down.", "CLAUDE_CODE_OAUTH_TOKEN", "rate_limited"),
         ("Slow down.", "ANTHROPIC_API_KEY", "rate_limited"),
     ];

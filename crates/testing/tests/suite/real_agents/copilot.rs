@@ -69,10 +69,10 @@ impl CopilotStage {
 
 pub(super) fn backend(
     program: PathBuf,
-    retry_window: Duration,
+    patience: Duration,
     env: Vec<(String, String)>,
 ) -> CopilotBackend {
-    let config = CopilotConfig { program, retry_window, env };
+    let config = CopilotConfig { program, patience, env };
     CopilotBackend::new(config, Guard::new(env!("CARGO_BIN_EXE_guard-host").into()))
 }
 

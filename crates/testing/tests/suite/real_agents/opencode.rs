@@ -62,7 +62,7 @@ impl OpenCodeStage {
 }
 
 fn backend(program: PathBuf, env: Vec<(String, String)>) -> OpenCodeBackend {
-    let config = OpenCodeConfig { program, retry_window: Duration::from_secs(3), env };
+    let config = OpenCodeConfig { program, patience: Duration::from_secs(3), env };
     OpenCodeBackend::new(config, Guard::new(env!("CARGO_BIN_EXE_guard-host").into()))
 }
 

@@ -17,12 +17,16 @@ use super::stand::{PATIENCE, error, text};
 /// busy machine. By itself the program tries again without end.
 const SLACK: Duration = Duration::from_secs(60);
 
+/// How long the model takes for an answer that is broken.
+const THINKING: Duration = Duration::from_millis(300);
+
 /// More requests than any broken answer may lead to: the program asks on until it hears that it is to
-/// stop.
+/// stop, which takes it some seconds on a busy machine.
 const REQUESTS: usize = 20;
 
 fn script() -> Script {
-    let again = |how: Break| vec![Reply::broken(how); 2 * REQUESTS];
+    let slowly = |how: Break| Reply { delay: THINKING, ..Reply::broken(how) };
+    let again = |how: Break| vec![slowly(how); 2 * REQUESTS];
     let breaks = BREAKS.map(|how| Turn { replies: again(how), ..when(&broken(how)) });
     let others = [
         when("limited for long").reply(refusing(429, "Slow down.", Some(100_000))),

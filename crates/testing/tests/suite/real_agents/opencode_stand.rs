@@ -30,7 +30,7 @@ impl Stand {
         let home = OpenCodeHome::new(&model.url());
         let program = program("opencode", OPENCODE);
         let mut config =
-            OpenCodeConfig { program: program.clone(), retry_window: WINDOW, env: home.env() };
+            OpenCodeConfig { program: program.clone(), patience: WINDOW, env: home.env() };
         change(&mut config);
         Self::of(model, home, program, OpenCodeBackend::new(config, guard()))
     }

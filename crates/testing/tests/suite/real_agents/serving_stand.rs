@@ -3,12 +3,14 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use atomic_backend::guard::Guard;
 use atomic_backend::{Backend, Conversation, OpenRequest};
-use atomic_event::ConversationId;
+use atomic_event::{ConversationId, StepError};
 use atomic_testing::conformance::backend::{self, Sent, exchange, in_time};
 use atomic_testing::model::{ApiError, Break, Ending, ModelServer, Received, Reply, Script, Turn};
+use jiff::Timestamp;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -141,6 +143,16 @@ pub(super) fn refusing(status: u16, message: &str, retry_after: Option<u64>) -> 
     let message = (!message.is_empty()).then(|| message.to_owned());
     let error = ApiError { status, kind: None, message, retry_after };
     Reply { ending: Ending::Error(error), ..Reply::default() }
+}
+
+/// Checks that an error names the time `after` now, when requests are accepted again.
+pub(super) fn retry_at(error: &StepError, after: Duration) {
+    let at = error.outage.unwrap().retry_at_ms.unwrap();
+    let left =
+        Duration::from_millis(u64::try_from(at - Timestamp::now().as_millisecond()).unwrap());
+    // Rounding to seconds, and the time that the turn has taken.
+    let earliest = after.saturating_sub(PATIENCE);
+    assert!((earliest..=after + Duration::from_secs(2)).contains(&left), "{left:?} {error:?}");
 }
 
 /// All ways in which an answer can be broken.

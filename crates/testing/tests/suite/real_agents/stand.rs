@@ -173,7 +173,7 @@ pub(super) fn config(version: &str, env: Vec<(String, String)>) -> ClaudeConfig 
     ClaudeConfig {
         program: program("claude", version),
         allow_root: true,
-        retry_window: WINDOW,
+        patience: WINDOW,
         starts: 2,
         env,
     }
