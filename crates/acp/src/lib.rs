@@ -11,7 +11,7 @@ mod question;
 mod tool;
 mod typed;
 
-pub use narrator::{Narrator, Spent, Voice, message, plan_of_tasks, user_message};
+pub use narrator::{Narrator, Voice, message, plan_of_tasks, user_message};
 pub use prompt::{Prompt, Slash};
 pub use provider::ProviderWaits;
 pub use question::{Choices, Form};

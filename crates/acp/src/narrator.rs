@@ -8,8 +8,8 @@ use agent_client_protocol::v1::schema::{
     SessionUpdate, TextContent, UsageUpdate,
 };
 use atomic_event::{
-    AnsweredBy, Delta, Event, Helper, HelperState, Report, Started, StepId, Stop, Todo, TurnEvent,
-    TurnSpending, Usage, Wait,
+    AnsweredBy, Delta, Event, Helper, HelperState, Report, Spending, Started, StepId, Stop, Todo,
+    TurnEvent, TurnSpending, Usage, Wait,
 };
 use serde_json::Value;
 
@@ -37,29 +37,11 @@ pub struct Narrator {
     tools: Tools,
     said: Typed,
     thought: Typed,
-    spent: Spent,
+    /// What was spent before.
+    spent_before: Spending,
+    /// What each step has spent: the total of one replaces no calls of another.
+    spent: BTreeMap<StepId, TurnSpending>,
     waits: ProviderWaits,
-}
-
-/// What was spent so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spent(TurnSpending);
-
-impl Spent {
-    /// Tokens, those that were read and those that were written.
-    pub fn tokens(self) -> u64 {
-        self.0.total().tokens
-    }
-
-    /// The money, estimates included; unknown as soon as a part of it is.
-    pub fn usd(self) -> Option<f64> {
-        let total = self.0.total();
-        total.known_usd().or(Some(0.0)).filter(|_| !total.cost_unknown)
-    }
-
-    fn add(&mut self, usage: &Usage) {
-        self.0.add(usage);
-    }
 }
 
 /// A message of ours as a paragraph.
@@ -128,7 +110,8 @@ impl Narrator {
             tools: Tools::new(prefix, look),
             said: Typed::default(),
             thought: Typed::default(),
-            spent: Spent::default(),
+            spent_before: Spending::default(),
+            spent: BTreeMap::new(),
             waits: ProviderWaits::default(),
         }
     }
@@ -165,9 +148,12 @@ impl Narrator {
                 vec![message("What had failed gets another chance.")]
             }
             Event::RunStopped(_) | Event::RunFinished { .. } => self.tools.close(None, false),
+            Event::ConversationOpened { step, .. } => {
+                self.settle(step);
+                vec![]
+            }
             Event::SessionCreated(_)
             | Event::SessionResumed(_)
-            | Event::ConversationOpened { .. }
             | Event::TimerFired { .. }
             | Event::FunctionEvaluated { .. }
             | Event::BranchChosen { .. }
@@ -208,7 +194,10 @@ impl Narrator {
             TurnEvent::ToolBegan(call) => self.delta(&Delta::ToolBegan { step, call }),
             TurnEvent::Reported(report) => self.report(&step, &report),
             TurnEvent::Asked { .. } => vec![],
-            TurnEvent::Ended(stop) => self.tools.close(None, matches!(stop, Stop::Done { .. })),
+            TurnEvent::Ended(stop) => {
+                self.settle(&step);
+                self.tools.close(None, matches!(stop, Stop::Done { .. }))
+            }
         }
     }
 
@@ -239,7 +228,7 @@ impl Narrator {
                 let folder = self.folders.get(step).unwrap_or(&self.folder);
                 vec![self.tools.ended(step, used, folder)]
             }
-            Report::Spent(usage) => self.spent(usage),
+            Report::Spent(usage) => self.spent(step, usage),
             Report::Helper(helper) => aside(helper_line(helper)),
             // A workflow's plan is its own task list.
             Report::Todos { .. } if is_workflow => vec![],
@@ -254,27 +243,36 @@ impl Narrator {
 
     /// What was spent counts for the session; how full a conversation is says something only
     /// where there is one.
-    fn spent(&mut self, usage: &Usage) -> Vec<SessionUpdate> {
-        self.spent.add(usage);
+    fn spent(&mut self, step: &StepId, usage: &Usage) -> Vec<SessionUpdate> {
+        self.spent.entry(step.clone()).or_default().add(usage);
         let (Some(used), Some(size)) = (usage.context_tokens, usage.context_window) else {
             return vec![];
         };
         if self.voice == Voice::Workflow {
             return vec![];
         }
-        let cost = self.spent.usd().map(|usd| Cost::new(usd, "USD"));
+        let cost = self.spent_so_far().usd().map(|usd| Cost::new(usd, "USD"));
         vec![SessionUpdate::UsageUpdate(UsageUpdate::new(used, size).cost(cost))]
     }
 
     /// Everything that was spent so far.
-    pub fn spent_so_far(&self) -> Spent {
-        self.spent
+    pub fn spent_so_far(&self) -> Spending {
+        let mut sum = self.spent_before;
+        self.spent.values().for_each(|spent| sum += spent.total());
+        sum
+    }
+
+    /// A turn of a step begins or is over: a later total does not contain what it has reported.
+    fn settle(&mut self, step: &StepId) {
+        if let Some(spent) = self.spent.get_mut(step) {
+            spent.begin_turn();
+        }
     }
 
     /// Goes on counting from what was spent before.
     #[must_use]
-    pub fn after(mut self, spent: Spent) -> Self {
-        self.spent = spent;
+    pub fn after(mut self, spent: Spending) -> Self {
+        self.spent_before = spent;
         self
     }
 }

@@ -156,6 +156,26 @@ fn an_agent_is_heard_as_it_writes() {
     assert_eq!(narrator.spent_so_far().usd(), None);
 }
 
+/// The total of a turn replaces the reports on its own calls only.
+#[test]
+fn what_a_turn_without_a_total_has_spent_is_kept() {
+    let step = StepId::new("chat#1");
+    let spent = |usd: f64, is_total: bool| {
+        let usage = Usage { cost_usd: Some(usd), is_total, ..Usage::default() };
+        TurnEvent::Reported(Report::Spent(usage))
+    };
+    let cut = atomic_event::Stop::Interrupted;
+    let mut first = narrator(Voice::Agent);
+    for event in [spent(1.0, false), TurnEvent::Ended(cut.clone())] {
+        first.turn(&step, &event);
+    }
+    let mut second = narrator(Voice::Agent).after(first.spent_so_far());
+    for event in [spent(0.5, false), spent(0.25, true), TurnEvent::Ended(cut)] {
+        second.turn(&step, &event);
+    }
+    assert_eq!(second.spent_so_far().usd(), Some(1.25));
+}
+
 #[test]
 fn what_a_tool_changes_in_a_file_is_a_diff() {
     /// Another text each time.

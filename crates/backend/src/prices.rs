@@ -139,6 +139,17 @@ fn normal(model: &str) -> String {
     while parts.last().is_some_and(|part| is_extra(part)) {
         parts.pop();
     }
+    // `gpt-5-2025-08-07`.
+    let is_date = |part: &&str, length: usize| {
+        part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    if let [.., year, month, day] = parts.as_slice()
+        && is_date(year, 4)
+        && is_date(month, 2)
+        && is_date(day, 2)
+    {
+        parts.truncate(parts.len() - 3);
+    }
     if parts.len() > 3 && parts.last() == Some(&"0") && parts[0] == "claude" {
         // `claude-sonnet-4-0` is another name of `claude-sonnet-4`.
         parts.pop();
@@ -162,6 +173,7 @@ mod tests {
             "claude-sonnet-4-20250514",
             "claude-sonnet-4-0",
             "github-copilot/gpt-5.4-mini",
+            "gpt-5-2025-08-07",
         ];
         for name in names {
             assert!(is_listed(name), "{name}");

@@ -32,7 +32,7 @@ pub use intent::Intent;
 pub use payer::{Payer, PayerFound, PayerKind};
 pub use provider::{ProviderBack, ProviderEvent, ProviderWaiting};
 pub use question::{Answer, AnsweredBy, Choice, Question};
-pub use spending::{Spending, TurnSpending};
+pub use spending::{Spending, TurnSpending, dollars};
 pub use turn::{
     Helper, HelperState, Report, Stop, Todo, ToolCall, ToolUse, TurnEvent, Usage, Wait,
 };

@@ -44,9 +44,27 @@ impl Spending {
         self.known_usd().filter(|_| !self.cost_unknown)
     }
 
+    /// Whether the known part of the cost has reached a limit. Sums of prices are not exact: $0.10 and
+    /// $0.70 are a little less than $0.80.
+    pub fn has_reached(&self, max_usd: f64) -> bool {
+        self.known_usd().unwrap_or(0.0) >= max_usd - 1e-9
+    }
+
     /// Whether a part of the cost is an estimate.
     pub fn is_estimated(&self) -> bool {
         self.estimated_usd.is_some_and(|usd| usd > 0.0)
+    }
+}
+
+/// An amount in dollars and cents, as in `$1.62`; small amounts have more digits.
+pub fn dollars(amount: f64) -> String {
+    let is_whole_cents = ((amount * 100.0).round() / 100.0 - amount).abs() < 1e-9;
+    match amount {
+        _ if amount >= 1.0 || (is_whole_cents && (amount == 0.0 || amount >= 0.01)) => {
+            format!("${amount:.2}")
+        }
+        _ if amount >= 1e-6 => format!("${amount:.6}"),
+        _ => format!("${amount:e}"),
     }
 }
 
@@ -96,8 +114,30 @@ impl TurnSpending {
 
 #[cfg(test)]
 mod tests {
-    use super::{Spending, TurnSpending};
+    use super::{Spending, TurnSpending, dollars};
     use crate::Usage;
+
+    #[test]
+    fn a_limit_is_reached_although_sums_are_not_exact() {
+        let mut spent = Spending { cost_usd: Some(0.1), ..Spending::default() };
+        spent += Spending { estimated_usd: Some(0.7), ..Spending::default() };
+        assert!(spent.has_reached(0.8) && !spent.has_reached(0.81));
+        assert!(!Spending::default().has_reached(0.01));
+    }
+
+    #[test]
+    fn small_amounts_have_more_digits() {
+        let table = [
+            (0.0, "$0.00"),
+            (1.623, "$1.62"),
+            (0.5, "$0.50"),
+            (0.000_6, "$0.000600"),
+            (1e-9, "$1e-9"),
+        ];
+        for (amount, told) in table {
+            assert_eq!(dollars(amount), told);
+        }
+    }
 
     fn call(tokens: u64, estimated_usd: Option<f64>) -> Usage {
         Usage { input_tokens: tokens, estimated_usd, ..Usage::default() }

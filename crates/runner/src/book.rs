@@ -165,6 +165,7 @@ impl Book {
             | Event::StepFailed { step, .. }
             | Event::StepCancelled { step, .. } => self.learn_end(step),
             Event::ConversationOpened { step, backend, conversation, shared, .. } => {
+                self.spent.begin_turn(step);
                 if *shared {
                     let lane = self.shared.lanes.entry(self.lane(step)).or_default();
                     Shared::open(lane, backend, conversation);

@@ -1,11 +1,12 @@
 //! Limits of the whole run and of its tasks: time, money, tokens. What is met cannot be caught.
 
-use atomic_event::{Spending, StepError, StepId};
+use atomic_event::{Spending, StepError, StepId, dollars};
 use atomic_graph::code;
 
 use crate::certificate::Basis;
 use crate::perform::Order;
 use crate::run::{Run, is_ceiling};
+use crate::settings::Budget;
 use crate::spent::{item_of, task_of};
 use crate::timer::TimerKind;
 
@@ -19,7 +20,7 @@ pub(crate) struct Ceilings {
     /// The one that was met, if one was.
     pub(crate) exhausted: Option<String>,
     /// Whether that was a budget, so that the message states what was spent in the end.
-    budget: Option<Budget>,
+    budget: Option<SpentLimit>,
     /// How many functions and conditions may still be evaluated then.
     last_words: u32,
     /// How many iterations were begun, those about to be recorded included.
@@ -28,30 +29,44 @@ pub(crate) struct Ceilings {
     pub(crate) basis: Basis,
 }
 
-/// A budget of the run, and its limit.
-#[derive(Clone, Copy, Debug)]
-enum Budget {
+/// A limit of the run on what is spent that was reached.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SpentLimit {
+    /// On money, in US dollars.
     Money(f64),
+    /// On tokens.
     Tokens(u64),
 }
 
-impl Budget {
-    /// Says what was spent.
-    fn told(self, spent: &Spending) -> String {
+impl SpentLimit {
+    /// The limit that was reached, if one was.
+    pub fn reached(limits: &Budget, spent: &Spending) -> Option<Self> {
+        let money = limits.max_cost_usd.filter(|max| spent.has_reached(*max)).map(Self::Money);
+        money.or(limits.max_tokens.filter(|max| spent.tokens >= *max).map(Self::Tokens))
+    }
+
+    /// States what was spent, as in `spent $1.62 of $1.50 ($0.12 over)`.
+    pub fn told(self, spent: &Spending) -> String {
         match self {
-            Self::Money(max) => {
-                let told = money_told(spent, max);
-                format!("stopped at the budget: {told}; resume with a higher --max-cost")
-            }
+            Self::Money(max) => money_told(spent, max),
             Self::Tokens(max) => {
-                let used = spent.tokens;
-                let over = used.saturating_sub(max);
-                format!(
-                    "stopped at the budget: used {used} of {max} tokens ({over} over); resume with \
-                     a higher --max-tokens"
-                )
+                let over = spent.tokens.saturating_sub(max);
+                format!("used {} of {max} tokens ({over} over)", spent.tokens)
             }
         }
+    }
+
+    /// The option that sets it.
+    pub fn flag(self) -> &'static str {
+        match self {
+            Self::Money(_) => "--max-cost",
+            Self::Tokens(_) => "--max-tokens",
+        }
+    }
+
+    fn message(self, spent: &Spending) -> String {
+        let (told, flag) = (self.told(spent), self.flag());
+        format!("stopped at the budget: {told}; resume with a higher {flag}")
     }
 }
 
@@ -92,12 +107,9 @@ impl Run {
         }
         let spent = self.book.spent.total();
         let limits = self.settings.budget;
-        let known = spent.known_usd().unwrap_or(0.0);
-        let money = limits.max_cost_usd.filter(|max| known >= *max).map(Budget::Money);
-        let tokens = limits.max_tokens.filter(|max| spent.tokens >= *max).map(Budget::Tokens);
-        if let Some(budget) = money.or(tokens) {
-            self.ceilings.budget = Some(budget);
-            self.exhaust(budget.told(&spent));
+        if let Some(reached) = SpentLimit::reached(&limits, &spent) {
+            self.ceilings.budget = Some(reached);
+            self.exhaust(reached.message(&spent));
         } else if limits.limits_money() && spent.cost_unknown {
             let why = "a call of a model has no known price, so the limit on cost cannot hold; \
                        choose a model with a known price, or use --max-tokens";
@@ -107,10 +119,12 @@ impl Run {
         }
     }
 
-    /// Stops the steps of tasks that have spent their own budget. The run goes on.
+    /// Stops the agents of tasks that have spent their own budget. The run goes on.
     fn check_task_budgets(&mut self) {
         for (step, live) in &self.crew.live {
-            if *live.stop.borrow() == Order::Work
+            // A check or a command costs nothing, and its result may complete work that is paid for.
+            if self.book.open.get(step).is_some_and(|open| open.agent)
+                && *live.stop.borrow() == Order::Work
                 && let Some(error) = self.task_refusal(step)
             {
                 let _ = live.stop.send(Order::TaskBudget(error.message));
@@ -122,65 +136,66 @@ impl Run {
     pub(crate) fn task_refusal(&self, step: &StepId) -> Option<StepError> {
         let max = self.settings.budget.max_task_cost_usd?;
         let task = task_of(step, &self.book.loops, &self.book.scopes.loop_tasks)?;
-        let spent = self.book.spent.by_task().get(task.as_str()).copied()?;
-        if spent.known_usd()? < max {
-            return None;
-        }
-        let item = item_of(&task).unwrap_or(task);
-        let told = money_told(&spent, max);
-        let message = format!(
-            "task {item} was stopped at its budget: {told}; resume with a higher --max-task-cost"
-        );
-        Some(StepError::new(code::BUDGET, message))
+        let spent = self.book.spent.of_task(&task);
+        spent.has_reached(max).then(|| task_error(task, &spent, max))
     }
 
     /// An error as it is recorded: that of a budget states what was spent up to now, the last
     /// calls of turns that were stopped included.
-    pub(crate) fn with_sum(&self, error: StepError) -> StepError {
+    pub(crate) fn with_sum(&self, step: Option<&StepId>, error: StepError) -> StepError {
+        if error.code == code::BUDGET
+            && let Some(stated) = step.and_then(|step| self.task_refusal(step))
+        {
+            return stated;
+        }
         match self.ceilings.budget {
             Some(budget) if is_ceiling(&error) => {
-                StepError { message: budget.told(&self.book.spent.total()), ..error }
+                StepError { message: budget.message(&self.book.spent.total()), ..error }
             }
             Some(_) | None => error,
         }
     }
 }
 
+fn task_error(task: String, spent: &Spending, max: f64) -> StepError {
+    let item = item_of(&task).unwrap_or(task);
+    let told = money_told(spent, max);
+    let message = format!(
+        "task {item} was stopped at its budget: {told}; resume with a higher --max-task-cost"
+    );
+    StepError::new(code::BUDGET, message)
+}
+
 /// `spent $1.62 of $1.50 ($0.12 over)`.
 fn money_told(spent: &Spending, max: f64) -> String {
     let known = spent.known_usd().unwrap_or(0.0);
     let mark = if spent.is_estimated() { " (estimated)" } else { "" };
-    let over = usd((known - max).max(0.0));
-    format!("spent {}{mark} of {} ({over} over)", usd(known), usd(max))
-}
-
-/// Dollars and cents; small sums with more digits.
-fn usd(amount: f64) -> String {
-    let is_whole_cents = ((amount * 100.0).round() / 100.0 - amount).abs() < 1e-9;
-    if is_whole_cents || amount >= 1.0 { format!("${amount:.2}") } else { format!("${amount:.6}") }
+    let over = dollars((known - max).max(0.0));
+    format!("spent {}{mark} of {} ({over} over)", dollars(known), dollars(max))
 }
 
 #[cfg(test)]
 mod tests {
     use atomic_event::Spending;
 
-    use super::{Budget, usd};
+    use super::SpentLimit;
 
     #[test]
     fn the_message_states_the_sum_and_how_much_is_too_much() {
         let spent = Spending { tokens: 620, cost_usd: Some(1.62), ..Spending::default() };
         assert_eq!(
-            Budget::Money(1.5).told(&spent),
+            SpentLimit::Money(1.5).message(&spent),
             "stopped at the budget: spent $1.62 of $1.50 ($0.12 over); resume with a higher \
              --max-cost"
         );
         assert_eq!(
-            Budget::Tokens(500).told(&spent),
+            SpentLimit::Tokens(500).message(&spent),
             "stopped at the budget: used 620 of 500 tokens (120 over); resume with a higher \
              --max-tokens"
         );
         let spent = Spending { estimated_usd: Some(0.5), ..spent };
-        assert!(Budget::Money(1.5).told(&spent).contains("spent $2.12 (estimated) of $1.50"));
-        assert_eq!(usd(0.000_6), "$0.000600");
+        assert!(
+            SpentLimit::Money(1.5).message(&spent).contains("spent $2.12 (estimated) of $1.50")
+        );
     }
 }

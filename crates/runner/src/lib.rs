@@ -46,6 +46,7 @@ mod verify;
 
 pub use atomic_backend::Inherit;
 pub use backends::{MakeBackend, OtherBackends};
+pub use ceiling::SpentLimit;
 pub use certificate::{planned, refuse_too_many};
 pub use entities::{agent_of_role, helpers, tools_of, tools_of_turn};
 pub use fork::{Fork, ForkRequest, ForkTools, SetKey, fork};

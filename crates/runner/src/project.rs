@@ -245,7 +245,8 @@ pub(crate) fn summary(
 /// What was spent, in the run and by task.
 fn spent(book: &Book) -> SpentSummary {
     let cost = |spent: &Spending| Cost {
-        cost_usd: spent.usd(),
+        // Sums of prices are not exact; a billionth of a dollar is.
+        cost_usd: spent.usd().map(|usd| (usd * 1e9).round() / 1e9),
         tokens: spent.tokens,
         estimated: spent.is_estimated(),
     };

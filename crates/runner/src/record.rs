@@ -245,7 +245,8 @@ impl Run {
     /// A result that does not fit is a failure of the step; what did not change is left out.
     fn judged(&self, event: Event) -> Event {
         if let Event::StepFailed { step, attempt, error } = event {
-            return Event::StepFailed { step, attempt, error: self.with_sum(error) };
+            let error = self.with_sum(Some(&step), error);
+            return Event::StepFailed { step, attempt, error };
         }
         let Event::StepFinished { step, attempt, mut result, commit } = event else {
             return event;
@@ -321,7 +322,7 @@ impl Run {
             Effect::Finish(outcome) => {
                 let ending = match outcome {
                     Ok(()) => atomic_event::Ending::Completed,
-                    Err(error) => failed_ending(self.with_sum(error)),
+                    Err(error) => failed_ending(self.with_sum(None, error)),
                 };
                 let result = self.machine.result().cloned();
                 let verified = self.verified();

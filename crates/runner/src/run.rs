@@ -320,7 +320,7 @@ impl Run {
             Ok(()) => Outcome::Completed,
             Err(error) => {
                 let ceiling = is_ceiling(error);
-                Outcome::Failed { error: self.with_sum(error.clone()), ceiling }
+                Outcome::Failed { error: self.with_sum(None, error.clone()), ceiling }
             }
         })
     }

@@ -57,6 +57,23 @@ impl Spent {
         total
     }
 
+    /// A program begins to work for a step, or another program goes on with it: its totals do not
+    /// contain what was reported before.
+    pub(crate) fn begin_turn(&mut self, step: &StepId) {
+        if let Some(open) = self.steps.get_mut(step) {
+            open.spent.begin_turn();
+        }
+    }
+
+    /// What one task has spent, over all its attempts.
+    pub(crate) fn of_task(&self, task: &Task) -> Spending {
+        let mut spent = self.tasks.get(task).copied().unwrap_or_default();
+        for open in self.steps.values().filter(|open| open.task.as_ref() == Some(task)) {
+            spent += open.spent.total();
+        }
+        spent
+    }
+
     /// What each task has spent, over all its attempts.
     pub(crate) fn by_task(&self) -> BTreeMap<&str, Spending> {
         let mut tasks: BTreeMap<&str, Spending> =
@@ -70,15 +87,19 @@ impl Spent {
     }
 }
 
-/// The task a step works on: the outermost item of a fan, or the task of a round of a task loop.
-/// Rounds of other loops are no tasks.
+/// The task a step works on: the outermost item of a fan or of a script's `map`, or the task of a round of a
+/// task loop. Rounds of other loops and other calls of a script are no tasks.
 pub(crate) fn task_of(
     step: &StepId,
     loops: &Loops,
     loop_tasks: &BTreeMap<String, LoopTask>,
 ) -> Option<Task> {
     let places = step.as_str().match_indices('/').map(|(end, _)| &step.as_str()[..end]);
-    places.filter(|place| place.ends_with(']')).find_map(|place| {
+    let mut places = places.filter(|place| place.ends_with(']'));
+    places.find_map(|place| {
+        if let Some(item) = called_for(step, place) {
+            return item.map(without_visits);
+        }
         if let Some(task) = loop_tasks.get(place) {
             let (round, _) = place.rsplit_once('[')?;
             return Some(format!("{}[{}]", without_visits(round), task.id));
@@ -87,15 +108,29 @@ pub(crate) fn task_of(
     })
 }
 
+/// For a call of a script, such as `run#1[m1.0/agent:1]/agent#1`: the item of a `map` that it is made for,
+/// as in `run#1[m1.0]`, if there is one. Nothing for other steps.
+fn called_for(step: &StepId, place: &str) -> Option<Option<String>> {
+    let (script, key) = place.strip_suffix(']')?.split_once('[')?;
+    let (kind, number) = key.rsplit('/').next()?.split_once(':')?;
+    let node = step.as_str()[place.len()..].strip_prefix('/')?.strip_prefix(kind)?;
+    if !node.starts_with('#') || number.parse::<u64>().is_err() {
+        return None;
+    }
+    let outermost = key.split_once('/').map(|(outermost, _)| outermost);
+    let item = outermost.filter(|outermost| outermost.starts_with('m'));
+    Some(item.map(|item| format!("{script}[{item}]")))
+}
+
 /// A place such as `work#1!2[#4]` without how often its nodes were visited.
-fn without_visits(place: &str) -> String {
+fn without_visits(place: impl AsRef<str>) -> String {
     let part = |part: &str| {
         let (node, item) =
             part.split_once('[').map_or((part, ""), |(node, _)| (node, &part[node.len()..]));
         let node = node.split_once('#').map_or(node, |(node, _)| node);
         format!("{node}{item}")
     };
-    place.split('/').map(part).collect::<Vec<_>>().join("/")
+    place.as_ref().split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
 /// The item of a task, as the task list names it.
@@ -123,6 +158,11 @@ mod tests {
             ("work#1[#4]/worker#2", Some("work[#4]")),
             ("work#2!3[#4]/again#1[2]/worker#1", Some("work[#4]")),
             ("again#1[2]/worker#1", Some("again[T-7]")),
+            ("run#1[agent:1]/agent#1", None),
+            ("run#1[p1.0/agent:1]/agent#1", None),
+            ("run#1[m1.0/agent:2]/agent#1", Some("run[m1.0]")),
+            ("run#1[m1.0/m2.1/agent:2]/agent#1", Some("run[m1.0]")),
+            ("work#1[agent:1]/worker#1", Some("work[agent:1]")),
         ];
         for (step, task) in table {
             let found = task_of(&StepId::new(step), &Loops::default(), &loop_tasks);

@@ -116,7 +116,8 @@ impl Decoder {
                 if self.who == Who::Copilot {
                     self.model_is_called();
                 }
-                vec![]
+                let new = self.spending.new_cost();
+                new.map(|usage| TurnEvent::Reported(Report::Spent(usage))).into_iter().collect()
             }
             // What is new in the protocol is none of our business until it is.
             _ => vec![],

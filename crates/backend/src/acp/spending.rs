@@ -43,6 +43,15 @@ impl Spending {
         }
     }
 
+    /// The part of the cost that was not reported yet. Of a session that was continued it is not known
+    /// before the end of its first turn.
+    pub(super) fn new_cost(&mut self) -> Option<Usage> {
+        let (cost, told) = (self.cost?, self.told?);
+        let new = (cost - told).max(0.0);
+        self.told = Some(cost);
+        (new > 0.0).then(|| Usage { cost_usd: Some(new), ..Usage::default() })
+    }
+
     /// What a turn has spent, by what is told at its end.
     pub(super) fn turn(&mut self, who: Who, usage: &Value) -> Option<Usage> {
         let counted = tokens(usage);

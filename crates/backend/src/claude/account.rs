@@ -10,6 +10,10 @@ use serde_json::Value;
 use super::wire::{Message, TokenCounts, TurnResult};
 use crate::prices::{CallTokens, estimate};
 
+/// The model whose prices 2.1.197 and 2.1.325 use for a model that they do not know: measured with a made up
+/// name, 1,000 tokens read and 100 written cost $0.006.
+const PRICED_AS_UNKNOWN: &str = "claude-opus-5-5";
+
 /// What was spent when the last turn ended, and the call under way.
 #[derive(Debug, Default)]
 pub(super) struct Account {
@@ -41,7 +45,8 @@ impl Call {
         Usage {
             input_tokens: counts.all() - counts.output_tokens,
             output_tokens: counts.output_tokens,
-            estimated_usd: estimate(&self.model, tokens),
+            estimated_usd: estimate(&self.model, tokens)
+                .or_else(|| estimate(PRICED_AS_UNKNOWN, tokens)),
             ..Usage::default()
         }
     }

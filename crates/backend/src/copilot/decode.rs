@@ -295,7 +295,10 @@ fn usage(spent: &Spent) -> Option<Usage> {
     // What is read from the cache is part of what is read; what is written there is not.
     let read = spent.input_tokens.saturating_add(spent.cache_write_tokens);
     let written = spent.output_tokens;
-    let cost_usd = spent.copilot_usage.total_nano_aiu.map(|nano| nano / NANO_AIU * CREDIT_USD);
+    let cost_usd = spent
+        .copilot_usage
+        .and_then(|charge| charge.total_nano_aiu)
+        .map(|nano| nano / NANO_AIU * CREDIT_USD);
     let tokens = CallTokens {
         input: spent.input_tokens.saturating_sub(spent.cache_read_tokens),
         output: written,
@@ -310,7 +313,8 @@ fn usage(spent: &Spent) -> Option<Usage> {
         estimated_usd,
         ..Usage::default()
     };
-    (read > 0 || written > 0).then_some(usage)
+    let is_charged = usage.cost_usd.is_some_and(|cost| cost > 0.0);
+    (read > 0 || written > 0 || is_charged).then_some(usage)
 }
 
 /// The conversation was summarised, or was not. What that cost is said here and nowhere else.

@@ -156,7 +156,7 @@ pub(super) struct Spent {
     pub(super) cache_read_tokens: u64,
     pub(super) cache_write_tokens: u64,
     /// What GitHub charges; absent with a provider of the user's own.
-    pub(super) copilot_usage: CopilotUsage,
+    pub(super) copilot_usage: Option<CopilotUsage>,
     /// Whether the provider has refused to say it, or to go on.
     pub(super) content_filter_triggered: bool,
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::StopReason;
-use atomic_acp::{Narrator, Spent, Voice};
+use atomic_acp::{Narrator, Voice};
 use atomic_backend::{Backend, BackendError, Conversation, OpenRequest, Place, guard};
-use atomic_event::{BackendId, ConversationId, Question, StepError};
+use atomic_event::{BackendId, ConversationId, Question, Spending, StepError};
 use atomic_registry::Registry;
-use atomic_runner::{Inherit, Settings};
+use atomic_runner::{Inherit, Settings, SpentLimit};
 
 use super::exchange::{Exchange, Unended};
 use super::play::{Player, apart, look};
@@ -52,18 +52,18 @@ pub(super) struct Program {
 
 impl Program {
     /// Why nothing more may be spent, if so.
-    pub(super) fn ceiling(&self, spent: Spent) -> Option<StepError> {
-        let atomic_runner::Budget { max_cost_usd, max_tokens, .. } = &self.settings.budget;
-        if max_cost_usd.is_some() && !self.backend.knows_price(self.model.as_deref()) {
+    pub(super) fn ceiling(&self, spent: Spending) -> Option<StepError> {
+        let budget = &self.settings.budget;
+        let is_priced = self.backend.knows_price(self.model.as_deref());
+        let message = if budget.max_cost_usd.is_some() && (!is_priced || spent.cost_unknown) {
             let id = self.backend.id();
-            let message =
-                format!("no price is known for the model of {id}, so --max-cost cannot be kept");
-            return Some(StepError::new("ceiling", message));
-        }
-        let is_spent = max_cost_usd.is_some_and(|most| spent.usd().is_none_or(|usd| usd >= most))
-            || max_tokens.is_some_and(|most| spent.tokens() >= most);
-        let message = "this session has spent as much as --max-cost or --max-tokens allows";
-        is_spent.then(|| StepError::new("ceiling", message))
+            format!("no price is known for the model of {id}, so --max-cost cannot be kept")
+        } else {
+            let reached = SpentLimit::reached(budget, &spent)?;
+            let (told, flag) = (reached.told(&spent), reached.flag());
+            format!("this session has {told}; start `atomic acp` with a higher {flag}")
+        };
+        Some(StepError::new("ceiling", message))
     }
 }
 
@@ -107,7 +107,7 @@ impl Chat {
         args: &AcpArgs,
         player: &Player<'_>,
         text: String,
-        spent: &mut Spent,
+        spent: &mut Spending,
     ) -> Result<StopReason, Error> {
         let mut orders = player.orders.clone();
         let opened = tokio::select! {

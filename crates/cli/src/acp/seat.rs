@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use agent_client_protocol::Error;
-use atomic_acp::Spent;
+use atomic_event::Spending;
 use atomic_session::Lock;
 use tokio::sync::{Mutex as Held, watch};
 
@@ -84,7 +84,7 @@ pub(super) struct Mind {
     /// The folder of the last run.
     pub(super) last: Option<PathBuf>,
     /// What was spent in this process.
-    pub(super) spent: Spent,
+    pub(super) spent: Spending,
 }
 
 /// A turn is under way until this is dropped, whatever becomes of it.

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::ask::{self, Open};
 use super::plain::{Plain, name};
-use super::{FrontEnd, task_lines};
+use super::{FrontEnd, cost_of, task_lines};
 
 const TASKS: &str = "{spinner} [{bar:24}] {pos}/{len} tasks · {elapsed} · {msg}";
 const NO_TASKS: &str = "{spinner} {elapsed} · {msg}";
@@ -62,7 +62,9 @@ impl Live {
             .map(|(backend, until)| format!("waiting for {backend} until {}", until.local(now)));
         let running = self.running.values().cloned();
         let running: Vec<String> = waits.chain(running).collect();
-        let message = Some(running.join(", ")).filter(|_| width > taken + 8);
+        let cost = cost_of(&self.session).map(|cost| format!("{cost} · "));
+        let message = format!("{}{}", cost.unwrap_or_default(), running.join(", "));
+        let message = Some(message).filter(|_| width > taken + 8);
         self.whole.set_message(fit(&message.unwrap_or_default(), width.saturating_sub(taken)));
     }
 

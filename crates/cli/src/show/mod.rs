@@ -12,10 +12,10 @@ use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
-use atomic_event::{Delta, Envelope, Event, Intent, Question, QuestionId, StepError};
+use atomic_event::{Delta, Envelope, Event, Intent, Question, QuestionId, StepError, dollars};
 use atomic_graph::{Graph, code};
 use atomic_runner::{Ended, EndedChecks, Outcome, Show, Shown, StreamMode, verified_line};
-use atomic_session::SessionSummary;
+use atomic_session::{Cost, SessionSummary};
 use serde::Deserialize as _;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -165,6 +165,9 @@ fn steps_farewell(ended: &Ended) {
     for line in task_lines(&ended.dir) {
         paint::line(&line);
     }
+    if let Some(cost) = cost_of(&ended.dir) {
+        paint::line(&format!("Cost: {cost}"));
+    }
     for copy in kept_edits(&ended.dir) {
         let copy = copy.display();
         let note =
@@ -202,6 +205,17 @@ fn steps_farewell(ended: &Ended) {
             paint::line(&resume_line(ended));
         }
     }
+}
+
+/// What a session has cost so far, as in `$1.62 (estimated), 12345 tokens`; `–` is an unknown cost.
+/// Nothing where nothing was reported.
+fn cost_of(session: &Path) -> Option<String> {
+    let summary = SessionSummary::read(crate::stage::disk().as_ref(), session).ok()?;
+    let Cost { cost_usd, tokens, estimated } = summary.spent.total;
+    let is_reported = tokens > 0 || cost_usd.is_some_and(|usd| usd > 0.0);
+    let usd = cost_usd.map_or_else(|| "–".to_owned(), dollars);
+    let mark = if estimated { " (estimated)" } else { "" };
+    is_reported.then(|| format!("{usd}{mark}, {tokens} tokens"))
 }
 
 /// The copies of task lists that were edited during a run.

@@ -64,10 +64,48 @@ fn a_task_that_costs_too_much_fails_and_the_others_go_on() {
     let list = fs::read_to_string(env.session().join("tasks.json")).unwrap();
     let told = "task #1 was stopped at its budget: spent $3.00 (estimated) of $2.50 ($0.50 over)";
     assert!(list.contains(told), "{list}");
-    let calls = fs::read_to_string(env.session().join("logs/agent-calls.jsonl")).unwrap();
-    let of_dear = calls.lines().filter(|line| line.contains("[#1]/worker")).count();
-    assert_eq!(of_dear, 1, "the task is not tried again: {calls}");
+    let starts = env.facts().into_iter().filter(|fact| fact["type"] == "step_started");
+    let steps: Vec<String> = starts.map(|fact| fact["step"].to_string()).collect();
+    let of_dear = steps.iter().filter(|step| step.contains("[#1]/worker")).count();
+    assert_eq!(of_dear, 1, "the task is not tried again: {steps:?}");
     assert_eq!(env.summary()["taskCosts"]["#1"]["costUsd"], 3.0);
+}
+
+/// A check costs nothing, and the work is paid for.
+#[test]
+fn work_whose_last_call_crosses_the_budget_of_its_task_is_still_checked() {
+    let env = TestEnv::new();
+    let plan = Scene::of(&[("#1", &[])]);
+    let work = worker("Task #1:").does([note(), call(1.0), total(2.0), done("ok")]);
+    let scene = plan.turn(work).rest().toml();
+    let ran = env.ralph(&scene, &["--max-task-cost", "1.5", "--check", "sleep 0.5"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(env.tasks(), ["#1 completed"]);
+    assert!(ran.stdout.contains("Cost: $2.00, 33 tokens"), "{ran:?}");
+}
+
+/// The program that goes on after a wait does not know what the one before has spent.
+#[test]
+fn what_was_spent_before_a_refusal_is_not_replaced_by_a_later_total() {
+    let env = TestEnv::new();
+    let plan = Scene::of(&[("#1", &[])]);
+    let first = worker("Task #1:").does([call(1.0), fail("rate_limit")]);
+    let second = worker("cut off").does([note(), total(0.25), done("ok")]);
+    let command = env.ralph_command(&plan.turn(second).turn(first).rest().toml(), &[]);
+    let running = Running::start(command);
+    let waits = || {
+        let journal = fs::read_dir(env.work().join(".ralph/sessions"));
+        journal.is_ok_and(|mut all| all.next().is_some())
+            && env.session().join("journal.jsonl").exists()
+            && env.facts().iter().any(|fact| fact["type"] == "provider_waiting")
+    };
+    eventually("the run waits", SOON, waits);
+    running.kill();
+    let ran = env.run(["resume", "last", "--now"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let summary = env.summary();
+    assert_eq!((&summary["costUsd"], &summary["estimated"]), (&1.25.into(), &true.into()));
+    assert_eq!(summary["tokens"], 44);
 }
 
 /// What a call has cost is on disk as soon as it is over.

@@ -405,11 +405,14 @@ impl Talk {
         if let (Some(summary), TurnEvent::Reported(Report::Spent(usage))) =
             (&mut self.summary, &event)
         {
+            let money = |one: Option<f64>, other: Option<f64>| {
+                [one, other].into_iter().flatten().reduce(|one, other| one + other)
+            };
             let sum = summary.spent.get_or_insert_default();
             sum.input_tokens = sum.input_tokens.saturating_add(usage.input_tokens);
             sum.output_tokens = sum.output_tokens.saturating_add(usage.output_tokens);
-            sum.cost_usd = usage.cost_usd.or(sum.cost_usd);
-            sum.estimated_usd = usage.estimated_usd.or(sum.estimated_usd);
+            sum.cost_usd = money(sum.cost_usd, usage.cost_usd);
+            sum.estimated_usd = money(sum.estimated_usd, usage.estimated_usd);
         }
         if let Some(outlet) = &mut self.outlet {
             outlet.push(event);

@@ -22,6 +22,7 @@ enum Verdict {
 
 /// Failures of the program or its set-up that another attempt cannot mend.
 const HOPELESS: &[&str] = &[
+    code::BUDGET,
     code::CEILING,
     code::LOST,
     "not_installed",
