@@ -16,7 +16,9 @@ impl ProviderWaits {
                 let ProviderWaiting { backend, message, since, until, .. } = waiting;
                 let before = self.0.insert(backend.clone(), *until);
                 // The steps of a fan are refused within moments of each other.
-                let is_known = before.is_some_and(|before| until.millis_since(before) < 1_000);
+                let apart =
+                    |before: Moment| until.millis_since(before).max(before.millis_since(*until));
+                let is_known = before.is_some_and(|before| apart(before) < 1_000);
                 let until = until.local(*since);
                 (!is_known).then(|| format!("{message}; waiting until {until}"))
             }

@@ -52,10 +52,12 @@ impl Run {
         }
     }
 
-    /// Inhibits sleep while somebody works; nobody does while everything waits for an answer.
+    /// Inhibits sleep while somebody works; nobody does while everything waits for an answer. A wait for a provider
+    /// has an end at which a turn is tried.
     pub(crate) fn keep_awake(&mut self) {
         let only_waits = !self.book.unanswered().is_empty()
             && self.crew.live.values().all(Live::only_waits)
+            && self.crew.parking.is_empty()
             && !self.timers.run_goes_on(|step| self.book.open.contains_key(step));
         if only_waits {
             // Dropping ends the program without waiting for it.

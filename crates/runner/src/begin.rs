@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use atomic_backend::Backend;
 use atomic_event::{
@@ -28,7 +27,7 @@ use crate::timer::TimerKind;
 pub(crate) const INSTRUCTIONS: &str = "instructions";
 
 /// What comes of a step that is to be started.
-enum Begun {
+pub(crate) enum Begun {
     /// It is over.
     Over(Vec<Event>),
     /// It waits for an answer.
@@ -71,8 +70,7 @@ impl Run {
                 if let Job::Agent(job) = &mut job {
                     self.one_at_a_time(&step, job, &backend.id());
                 }
-                let worked = Duration::ZERO;
-                jobs.push(Task { step, attempt, delay_ms, job, backend, worked });
+                jobs.push(Task { step, attempt, delay_ms, job, backend });
             }
             Ok(Begun::Asleep(until)) => self.sleep(step, until),
             Ok(Begun::Asked(question)) => {
@@ -88,27 +86,16 @@ impl Run {
         }
     }
 
-    /// The work of a step that waited for its provider, from where it was refused.
-    pub(crate) fn continued(
-        &mut self,
-        step: &StepId,
-        attempt: u32,
-    ) -> Result<(Job, Arc<dyn Backend>), StepError> {
+    /// What a step that waited for its provider begins with, from where it was refused.
+    pub(crate) fn continued(&mut self, step: &StepId, attempt: u32) -> Result<Begun, StepError> {
         let how = self.possible(step, How::Continued);
         let start = Start { step: step.clone(), attempt, how, delay_ms: 0 };
         let action = self.action(step)?;
-        match self.begun(&start, action)? {
-            Begun::Job(mut job, backend) => {
-                if let Job::Agent(job) = &mut job {
-                    self.one_at_a_time(step, job, &backend.id());
-                }
-                Ok((job, backend))
-            }
-            Begun::Over(_) | Begun::Asked(_) | Begun::Asleep(_) => Err(StepError::new(
-                "action",
-                format!("`{step}` is not the work of an agent any more"),
-            )),
+        let mut begun = self.begun(&start, action)?;
+        if let Begun::Job(Job::Agent(job), backend) = &mut begun {
+            self.one_at_a_time(step, job, &backend.id());
         }
+        Ok(begun)
     }
 
     fn begun(&self, start: &Start, action: Action) -> Result<Begun, StepError> {

@@ -150,7 +150,7 @@ impl Run {
         self.settings.on_question != OnQuestion::Ask
             && !self.book.unanswered().is_empty()
             && self.crew.live.values().all(Live::only_waits)
-            && self.crew.parking.is_empty()
+            && !self.has_hope()
             && !self.timers.run_goes_on(|step| self.book.open.contains_key(step))
     }
 

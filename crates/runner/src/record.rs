@@ -351,6 +351,7 @@ impl Run {
     fn cancel(&mut self, step: StepId, attempt: u32, now: &mut Transition) {
         self.timers.clear(&step);
         self.crew.parking.forget(&step);
+        self.hold_limits();
         let before = now.jobs.len();
         now.jobs.retain(|job| job.step != step);
         match self.crew.live.get(&step).filter(|_| now.jobs.len() == before) {
@@ -392,6 +393,7 @@ impl Run {
                 after.push(confirm);
             }
             Message::Asked { step, questions } => {
+                events.extend(self.answered_probe(&step));
                 for (question, reply) in questions {
                     self.asked_by_agent(&step, question, reply, events);
                 }
@@ -417,7 +419,7 @@ impl Run {
             }
             Message::Refused { step, backend, error, recorded } => {
                 // Without an event nothing is recorded, and the step fails.
-                if let Some(event) = self.refused_turn(&backend, &step, &error) {
+                if let Some(event) = self.refused_turn(&backend, &step, &error, events) {
                     events.push(event);
                     after.push(recorded);
                 }
@@ -454,7 +456,7 @@ impl Run {
             Done::Cancelled => events.push(Event::StepCancelled { step, attempt }),
             // A pause, which is recorded when everything has stopped.
             Done::Stopped => {}
-            Done::Refused { backend, worked } => self.park(step, attempt, backend, worked),
+            Done::Refused { backend } => self.park(step, attempt, backend),
         }
     }
 }

@@ -133,6 +133,7 @@ impl Run {
         events.extend(payers);
         events.extend(run.notes_about_place(Some(&before)));
         events.extend(run.lost_steps());
+        events.extend(run.notes_about_waits(options.now));
         run.set_timers_again();
         // What was spent before counts: at a ceiling nobody is prompted again.
         run.check_budget();

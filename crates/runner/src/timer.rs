@@ -82,25 +82,19 @@ impl Timers {
         self.most = self.by_step.len() * 2;
     }
 
-    /// Lets the limits of these places stand still, and no others.
-    pub(crate) fn hold(&mut self, stands_still: impl Fn(&StepId) -> bool) {
-        let now = Instant::now();
-        let due: Vec<StepId> =
-            self.held.keys().filter(|place| !stands_still(place)).cloned().collect();
-        for place in due {
-            if let Some(left) = self.held.remove(&place) {
-                let millis = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
-                self.set(place, TimerKind::Limit, millis);
-            }
+    /// Lets the limit of a place stand still, if it has one.
+    pub(crate) fn hold(&mut self, place: &StepId) {
+        if let Some((TimerKind::Limit, at)) = self.by_step.get(place).copied() {
+            self.clear(place);
+            self.held.insert(place.clone(), at.saturating_duration_since(Instant::now()));
         }
-        let limits = self.by_step.iter();
-        let limits =
-            limits.filter(|(place, (kind, _))| *kind == TimerKind::Limit && stands_still(place));
-        let held: Vec<(StepId, Instant)> =
-            limits.map(|(place, (_, at))| (place.clone(), *at)).collect();
-        for (place, at) in held {
-            self.clear(&place);
-            self.held.insert(place, at.saturating_duration_since(now));
+    }
+
+    /// Lets the limit of a place run on, if it stands still.
+    pub(crate) fn release(&mut self, place: &StepId) {
+        if let Some(left) = self.held.remove(place) {
+            let millis = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+            self.set(place.clone(), TimerKind::Limit, millis);
         }
     }
 
@@ -187,7 +181,11 @@ impl Run {
     /// Sets the times of a run that is taken up again.
     pub(crate) fn set_timers_again(&mut self) {
         for (step, timeout_ms) in self.machine.limited() {
-            self.timers.set(step, TimerKind::Limit, timeout_ms);
+            let stands_still = self.crew.parking.stops_clock_of(&step);
+            self.timers.set(step.clone(), TimerKind::Limit, timeout_ms);
+            if stands_still {
+                self.timers.hold(&step);
+            }
         }
         for step in self.machine.resting() {
             self.timers.set(step, TimerKind::Rest, 0);

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use atomic_acp::ProviderWaits;
-use atomic_event::{Delta, Envelope, Event, Intent, Report};
+use atomic_event::{Delta, Envelope, Event, Intent, Report, RunStopped};
 use tokio::sync::mpsc;
 
 use super::ask::{self, Open};
@@ -83,7 +83,8 @@ impl FrontEnd for Answer {
         if let Event::QuestionAsked { id, question, .. } = event {
             return self.aside(&question_text(id, question));
         }
-        let is_news = matches!(event, Event::StepReported { .. } | Event::Noted { .. });
+        let is_pause = matches!(event, Event::RunStopped(RunStopped::RunPaused { .. }));
+        let is_news = is_pause || matches!(event, Event::StepReported { .. } | Event::Noted { .. });
         let text = if let Event::Provider(provider) = event {
             self.waits.line(provider).unwrap_or_default()
         } else if is_news {

@@ -45,7 +45,10 @@ fn a_wait_that_is_killed_is_resumed_now_and_has_cost_no_attempt() {
     eventually("it is resumed", SOON, || !project.of_type("session_resumed").is_empty());
     assert!(!resumed.has_ended());
     assert!(project.env.ledger().is_empty());
-    resumed.kill();
+    resumed.signal("INT");
+    let resumed = resumed.end();
+    assert_eq!(resumed.code, Some(4), "{resumed:?}");
+    assert!(resumed.stdout.contains("waiting until "), "{resumed:?}");
     fs::remove_file(project.env.work().join("down")).unwrap();
     let ran = project.resume(&["--now"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -77,6 +80,37 @@ fn a_window_of_zero_fails_at_once() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert_eq!(project.of_type("provider_waiting").len(), 0);
     assert!(ran.stderr.contains("limits the rate of requests (status 429)"), "{ran:?}");
+}
+
+#[test]
+fn a_session_that_waits_fails_at_once_when_it_is_resumed_without_a_window() {
+    let project = down();
+    let running = Running::start(project.command("flow.json", &[]));
+    both_wait(&project);
+    running.kill();
+    let ran = project.resume(&["--retry-window", "0"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("limits the rate of requests (status 429)"), "{ran:?}");
+}
+
+/// A question is an answer of the model: the other steps need not wait for the person.
+#[test]
+fn a_step_that_asks_when_the_provider_is_back_lets_the_others_follow() {
+    let asks = "[[outage]]\nwhile_file = \"down\"\nfail = \"rate_limit\"\nretry_after_s = 600\n\
+         [[turn]]\nprompt = [\"Do a\"]\n\
+         do = [{ ask = { question = \"Which?\", options = [{ label = \"A\" }] } }, { say = \"ok\" }]\n\
+         [[turn]]\ndo = [{ say = \"ok\" }]\n";
+    let project = Project::scripted(asks);
+    project.write("down", "");
+    project.write("flow.json", &two_agents().to_string());
+    let running = Running::start(project.command("flow.json", &["--on-question", "pause"]));
+    both_wait(&project);
+    running.kill();
+    fs::remove_file(project.env.work().join("down")).unwrap();
+    let ran = project.resume(&["--now"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let finished = project.of_type("step_finished");
+    assert!(finished.iter().any(|fact| fact["step"] == "both#1[b]/b#1"), "{finished:?}");
 }
 
 #[test]

@@ -386,7 +386,7 @@ fn trouble_is_told_apart_and_the_session_goes_on() {
         assert_eq!(failed.code, Some(code), "{says}: {failed:?}");
         assert!(failed.stderr.contains(says), "{says}: {}", failed.stderr);
         stand.server.replace(reply(Reply::say("Back again.")));
-        let resumed = stand.run(&["resume", "last"]);
+        let resumed = stand.run(&["resume", "last", "--now"]);
         assert_eq!(
             (resumed.code, resumed.stdout.as_str()),
             (Some(0), "Back again.\n"),

@@ -23,7 +23,6 @@ use atomic_workflow::{Action, AgentAction, ParseFn, ShellCommand, TaskFileOp};
 use serde_json::Value;
 use tokio::sync::{OwnedRwLockReadGuard, RwLock, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 pub use check::CHECK_TOOL;
 pub(crate) use check::CheckJob;
@@ -45,8 +44,6 @@ pub(crate) struct Task {
     pub(crate) job: Job,
     /// Who is prompted, where somebody is.
     pub(crate) backend: Arc<dyn Backend>,
-    /// How long it has worked before it waited for its provider.
-    pub(crate) worked: Duration,
 }
 
 /// What is to be done.
@@ -151,7 +148,6 @@ pub(crate) enum Outcome {
     /// The provider has refused the turn: the step stays open, and is continued later.
     Refused {
         backend: BackendId,
-        worked: Duration,
     },
 }
 
@@ -241,14 +237,12 @@ pub(crate) struct Performer {
     times: WorkTimes,
 }
 
-/// How long a step may work, and since when it does.
+/// How long a step may work. A turn that is tried again after a wait for its provider has all of its time.
 struct WorkTimes {
     /// The longest time for a turn or a check.
     turn: Duration,
     /// The longest time its node sets.
     own: Option<Duration>,
-    /// When it began, without the time it has waited for its provider.
-    began: Instant,
 }
 
 impl Run {
@@ -256,7 +250,7 @@ impl Run {
     pub(crate) fn perform(&mut self, task: Task) {
         self.log_call(&task);
         let model = self.model(&task);
-        let Task { step, attempt, delay_ms, job, backend, worked } = task;
+        let Task { step, attempt, delay_ms, job, backend } = task;
         let (stop, orders) = watch::channel(Order::Work);
         let own_timeout = self.machine.node(&step).and_then(|node| node.timeout_ms);
         let own_timeout = own_timeout.map(Duration::from_millis);
@@ -280,11 +274,7 @@ impl Run {
             checks: Arc::new(Checks::of(&self.settings, &self.book.verification)),
             reads: Reads::of(&self.book.verification),
             is_trusted: self.settings.program.trusted,
-            times: WorkTimes {
-                turn: own_timeout.unwrap_or(usual).saturating_sub(worked),
-                own: own_timeout,
-                began: Instant::now().checked_sub(worked).unwrap_or_else(Instant::now),
-            },
+            times: WorkTimes { turn: own_timeout.unwrap_or(usual), own: own_timeout },
         };
         self.crew.live.insert(step, Live { stop, asks: BTreeMap::new() });
         self.crew.tasks.spawn(performer.perform(delay_ms, job));
@@ -409,7 +399,7 @@ impl Performer {
             return self.outcome_of(&order);
         }
         if is_recorded {
-            return Outcome::Refused { backend, worked: self.times.began.elapsed() };
+            return Outcome::Refused { backend };
         }
         Outcome::Failed(error)
     }

@@ -99,7 +99,7 @@ impl Performer {
             Err(BackendError::ConversationGone { .. }) => {
                 return Outcome::Finished(StepResult::output(json!({ "compacted": false })));
             }
-            Err(error) => return Outcome::Failed(error.into()),
+            Err(error) => return self.or_refused(Outcome::Failed(error.into())).await,
         };
         let mut orders = self.orders.clone();
         let outcome = tokio::select! {
@@ -118,6 +118,7 @@ impl Performer {
                 Outcome::Failed(StepError::new(code::TIMEOUT, message))
             }
         };
+        let outcome = self.or_refused(outcome).await;
         conversation.close().await;
         outcome
     }

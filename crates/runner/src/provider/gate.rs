@@ -1,13 +1,16 @@
 //! What a run does about the waits: it puts steps off, tries one, and lets the others follow.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use atomic_event::{BackendId, Event, How, Moment, ProviderBack, ProviderEvent, StepError, StepId};
-use atomic_graph::{Effect, Start};
+use atomic_graph::Start;
 use atomic_workflow::{Action, ContextAction};
 use tokio::time::Instant;
 
-use super::{Parked, ProviderWait};
+use super::parking::Parked;
+use super::{ProviderWait, is_answer_of_provider};
+use crate::begin::Begun;
 use crate::perform::{Live, Outcome, Task};
 use crate::run::{Run, RunError};
 
@@ -21,30 +24,27 @@ impl Run {
     }
 
     /// The event that records a refused turn; none where the user wants no wait, and for errors
-    /// that a wait does not help.
+    /// that a wait does not help. `before` will be recorded with it.
     pub(crate) fn refused_turn(
         &self,
         backend: &BackendId,
         step: &StepId,
         error: &StepError,
+        before: &[Event],
     ) -> Option<Event> {
         let outage = error.outage.filter(|_| !self.retry_window().is_zero())?;
-        let waits = &self.book.providers;
         let (window, now) = (self.retry_window(), self.stage.clock.now());
+        let mut waits = Cow::Borrowed(&self.book.providers);
+        if before.iter().any(|event| matches!(event, Event::Provider(_))) {
+            before.iter().for_each(|event| waits.to_mut().learn(event, now));
+        }
         let waiting = waits.refused((backend, step), (error, outage), window, now);
         Some(Event::Provider(ProviderEvent::ProviderWaiting(waiting)))
     }
 
     /// Keeps a step open whose turn was refused. Its program is gone.
-    pub(crate) fn park(
-        &mut self,
-        step: StepId,
-        attempt: u32,
-        backend: BackendId,
-        worked: Duration,
-    ) {
-        self.crew.parking.probes.retain(|_, probe| *probe != step);
-        self.crew.parking.parked.insert(step, Parked { attempt, backend, worked });
+    pub(crate) fn park(&mut self, step: StepId, attempt: u32, backend: BackendId) {
+        self.crew.parking.park(step, Parked { attempt, backend });
         self.hold_limits();
     }
 
@@ -54,21 +54,38 @@ impl Run {
         for (step, attempt) in running {
             let open = self.book.open.get(&step).is_some_and(|open| open.attempt == attempt);
             if open && let Some(backend) = self.book.providers.of_step(&step).cloned() {
-                self.park(step, attempt, backend, Duration::ZERO);
+                self.park(step, attempt, backend);
             }
         }
     }
 
-    /// The limits around a step stand still while it waits.
-    fn hold_limits(&mut self) {
-        let parking = &self.crew.parking;
-        self.timers.hold(|place| parking.stops_clock_of(place));
+    /// What a person is told of the waits that a resumed run keeps to.
+    pub(crate) fn notes_about_waits(&self, tries_now: bool) -> Vec<Event> {
+        let now = self.stage.clock.now();
+        let waits = self.book.providers.waits().filter(|(_, wait)| !tries_now && wait.until > now);
+        let told = |(_, wait): (&BackendId, &ProviderWait)| {
+            let until = wait.until.local(now);
+            let text = format!("{}; waiting until {until}; --now tries at once", wait.message);
+            Event::Noted { text }
+        };
+        waits.map(told).collect()
+    }
+
+    /// Lets the limits around steps that wait stand still, and the others run.
+    pub(crate) fn hold_limits(&mut self) {
+        for place in self.crew.parking.take_changed() {
+            if self.crew.parking.stops_clock_of(&place) {
+                self.timers.hold(&place);
+            } else {
+                self.timers.release(&place);
+            }
+        }
     }
 
     /// The backend that a step about to start has to wait for. The first step after the wait is
     /// the one that tries.
     pub(crate) fn must_wait(&mut self, start: &Start) -> Option<BackendId> {
-        if self.ceilings.exhausted.is_some() {
+        if self.ceilings.exhausted.is_some() || self.retry_window().is_zero() {
             return None;
         }
         let backend = self.prompted(start)?;
@@ -107,7 +124,8 @@ impl Run {
 
     /// Puts a step off that must wait.
     pub(crate) fn hold(&mut self, backend: BackendId, start: Start) {
-        self.crew.parking.held.push_back((backend, Effect::Start(start)));
+        self.crew.parking.hold(backend, start);
+        self.hold_limits();
     }
 
     /// The provider has answered the step that tries.
@@ -120,11 +138,12 @@ impl Run {
         Some(Event::Provider(ProviderEvent::ProviderBack(ProviderBack { backend, waited_ms })))
     }
 
-    /// The end of a step that may be the one that tries. Every end but a stop is an answer.
+    /// The end of a step that may be the one that tries. A turn that never reached the provider, such as
+    /// one whose program is not installed or that hangs, tells nothing; then the next step tries.
     pub(crate) fn ended_probe(&mut self, step: &StepId, outcome: &Outcome) -> Option<Event> {
         match outcome {
             Outcome::Finished(_) => self.answered_probe(step),
-            Outcome::Failed(error) if error.outage.is_none() => self.answered_probe(step),
+            Outcome::Failed(error) if is_answer_of_provider(error) => self.answered_probe(step),
             Outcome::Failed(_)
             | Outcome::Cancelled
             | Outcome::Stopped
@@ -147,7 +166,7 @@ impl Run {
             return Some(Instant::now());
         }
         let now = self.stage.clock.now();
-        let due = self.waiting_backends().into_iter().filter_map(|backend| {
+        let due = self.crew.parking.backends().into_iter().filter_map(|backend| {
             match self.book.providers.get(&backend) {
                 None => Some(Duration::ZERO),
                 Some(_) if self.crew.parking.probes.contains_key(&backend) => None,
@@ -165,21 +184,30 @@ impl Run {
         let end = self.book.providers.end_of(wait, self.retry_window());
         if wait.until <= end {
             wait.until
-        } else if self.crew.live.values().all(Live::only_waits) {
-            wait.since
-        } else {
+        } else if self.goes_on_otherwise() {
             end
+        } else {
+            wait.since
         }
     }
 
-    /// The backends of the steps that are put off.
-    fn waiting_backends(&self) -> Vec<BackendId> {
-        let parked = self.crew.parking.parked.values().map(|parked| &parked.backend);
-        let held = self.crew.parking.held.iter().map(|(backend, _)| backend);
-        let mut all: Vec<BackendId> = parked.chain(held).cloned().collect();
-        all.sort();
-        all.dedup();
-        all
+    /// Whether some step that waits will be tried before the run is paused.
+    pub(crate) fn has_hope(&self) -> bool {
+        let waits = &self.book.providers;
+        let hopes = |backend: &BackendId| {
+            let wait = waits.get(backend);
+            wait.is_none_or(|wait| wait.until <= waits.end_of(wait, self.retry_window()))
+        };
+        self.crew.parking.backends().iter().any(hopes)
+    }
+
+    /// Whether there is something to do besides the waits that have no hope.
+    fn goes_on_otherwise(&self) -> bool {
+        !self.crew.live.values().all(Live::only_waits)
+            || !self.crew.backlog.is_empty()
+            || !self.book.unanswered().is_empty()
+            || self.timers.run_goes_on(|step| self.book.open.contains_key(step))
+            || self.has_hope()
     }
 
     /// Lets go on what can; returns why the run has to be paused, where it has to.
@@ -189,8 +217,9 @@ impl Run {
             return Ok(None);
         }
         let now = self.stage.clock.now();
-        for backend in self.waiting_backends() {
-            let Some(wait) = self.book.providers.get(&backend) else {
+        for backend in self.crew.parking.backends() {
+            let wait = self.book.providers.get(&backend).filter(|_| !self.retry_window().is_zero());
+            let Some(wait) = wait else {
                 self.release_all(&backend)?;
                 continue;
             };
@@ -208,56 +237,57 @@ impl Run {
 
     /// A limit of the whole run was met: what waits has failed.
     fn refuse_parked(&mut self) -> Result<(), RunError> {
-        let parked = std::mem::take(&mut self.crew.parking.parked);
         let mut events = vec![];
-        for (step, Parked { attempt, .. }) in parked {
-            if let Some(error) = self.ceilings.refusal(false) {
-                events.push(Event::StepFailed { step, attempt, error });
+        for step in self.crew.parking.all_parked() {
+            let parked = self.crew.parking.unpark(&step);
+            if let Some((parked, error)) = parked.zip(self.ceilings.refusal(false)) {
+                events.push(Event::StepFailed { step, attempt: parked.attempt, error });
             }
         }
+        let held = self.crew.parking.take_held(None);
         self.hold_limits();
-        let held = std::mem::take(&mut self.crew.parking.held);
-        self.record(events, held.into_iter().map(|(_, effect)| effect).collect())
+        self.record(events, held)
     }
 
-    /// Tries one step of a backend. The step that was refused first goes first.
+    /// Tries one step of a backend: the first of those that were refused, else the first of those that
+    /// were not begun.
     fn try_one(&mut self, backend: &BackendId) -> Result<(), RunError> {
-        let mut parked = self.crew.parking.parked.iter();
-        let parked = parked.find(|(_, parked)| parked.backend == *backend);
-        if let Some(step) = parked.map(|(step, _)| step.clone()) {
+        let parked = self.crew.parking.parked_of(backend).next().cloned();
+        if let Some(step) = parked {
             self.crew.parking.probes.insert(backend.clone(), step.clone());
             return self.go_on(step);
         }
-        let place = self.crew.parking.held.iter().position(|(waits_for, _)| waits_for == backend);
-        let held = place.and_then(|place| self.crew.parking.held.remove(place));
-        let effect = held.map(|(_, effect)| effect);
+        let effect = self.crew.parking.take_first_held(backend);
+        self.hold_limits();
         self.record(vec![], effect.into_iter().collect())
     }
 
     /// Lets everything go on that waited for a backend.
     fn release_all(&mut self, backend: &BackendId) -> Result<(), RunError> {
-        let parked = self.crew.parking.parked.iter();
-        let parked = parked.filter(|(_, parked)| parked.backend == *backend);
-        let steps: Vec<StepId> = parked.map(|(step, _)| step.clone()).collect();
+        let steps: Vec<StepId> = self.crew.parking.parked_of(backend).cloned().collect();
         for step in steps {
             self.go_on(step)?;
         }
-        let held = std::mem::take(&mut self.crew.parking.held);
-        let (due, held) = held.into_iter().partition(|(waits_for, _)| waits_for == backend);
-        self.crew.parking.held = held;
-        let due: std::collections::VecDeque<_> = due;
-        self.record(vec![], due.into_iter().map(|(_, effect)| effect).collect())
+        let held = self.crew.parking.take_held(Some(backend));
+        self.hold_limits();
+        self.record(vec![], held)
     }
 
     /// Continues a parked step in its own conversation. It is the same attempt.
     fn go_on(&mut self, step: StepId) -> Result<(), RunError> {
-        let Some(parked) = self.crew.parking.parked.remove(&step) else { return Ok(()) };
+        let Some(Parked { attempt, .. }) = self.crew.parking.unpark(&step) else { return Ok(()) };
         self.hold_limits();
-        let Parked { attempt, worked, .. } = parked;
         match self.continued(&step, attempt) {
-            Ok((job, backend)) => {
-                self.perform(Task { step, attempt, delay_ms: 0, job, backend, worked });
+            Ok(Begun::Job(job, backend)) => {
+                self.perform(Task { step, attempt, delay_ms: 0, job, backend });
                 Ok(())
+            }
+            // There is nothing left to summarise.
+            Ok(Begun::Over(events)) => self.record(events, vec![]),
+            Ok(Begun::Asked(_) | Begun::Asleep(_)) => {
+                let message = format!("`{step}` is not the work of an agent any more");
+                let error = StepError::new("action", message);
+                self.record(vec![Event::StepFailed { step, attempt, error }], vec![])
             }
             Err(error) => self.record(vec![Event::StepFailed { step, attempt, error }], vec![]),
         }
@@ -268,5 +298,8 @@ impl Run {
 fn hopeless(wait: &ProviderWait, end: Moment, now: Moment) -> String {
     let ProviderWait { message, until, .. } = wait;
     let (until, end) = (until.local(now), end.local(now));
-    format!("{message}; the next try would be at {until}, but --retry-window ends at {end}")
+    format!(
+        "{message}; the next try would be at {until}, but --retry-window ends at {end}; resume with --now \
+         to try at once"
+    )
 }

@@ -48,6 +48,8 @@ struct Provider {
     requests: Arc<Mutex<Vec<Request>>>,
     /// How long an answer takes.
     takes: Duration,
+    /// How long a program tries by itself before it gives a turn up.
+    gives_up_after: Duration,
 }
 
 /// A 429, with the seconds after which the provider can be asked again.
@@ -65,7 +67,8 @@ impl Provider {
         let clock = TimerClock::now_on();
         let refuses = move |at: u64, step: &str| refuses(clock, at, step);
         let takes = Duration::from_secs(1);
-        Self { clock, refuses: Arc::new(refuses), requests: Arc::default(), takes }
+        let gives_up_after = Duration::ZERO;
+        Self { clock, refuses: Arc::new(refuses), requests: Arc::default(), takes, gives_up_after }
     }
 
     /// Refuses everything until this second.
@@ -73,8 +76,8 @@ impl Provider {
         Self::new(move |clock, at, _| (at < second).then(|| limited(clock, retry_after)))
     }
 
-    fn backend(&self, id: &'static str) -> Named {
-        Named { id, provider: self.clone() }
+    fn backend(&self, id: &'static str, says_first: bool) -> Named {
+        Named { id, provider: self.clone(), says_first }
     }
 
     fn requests(&self) -> Vec<Request> {
@@ -91,12 +94,14 @@ impl Provider {
 struct Named {
     id: &'static str,
     provider: Provider,
+    says_first: bool,
 }
 
 struct Talk {
     id: ConversationId,
     step: String,
     provider: Provider,
+    says_first: bool,
     interrupt: Arc<tokio::sync::Notify>,
 }
 
@@ -115,9 +120,10 @@ impl Backend for Named {
     ) -> BoxFuture<'_, Result<Box<dyn Conversation>, BackendError>> {
         let step = request.marker.split('/').skip(1).collect::<Vec<_>>().join("/");
         let id = request.resume.unwrap_or_else(|| format!("{}:{step}", self.id).into());
-        let (provider, interrupt) = (self.provider.clone(), Arc::default());
-        Box::pin(async {
-            Ok(Box::new(Talk { id, step, provider, interrupt }) as Box<dyn Conversation>)
+        let (provider, says_first) = (self.provider.clone(), self.says_first);
+        Box::pin(async move {
+            let talk = Talk { id, step, provider, says_first, interrupt: Arc::default() };
+            Ok(Box::new(talk) as Box<dyn Conversation>)
         })
     }
 }
@@ -138,10 +144,19 @@ impl Conversation for Talk {
             prompt,
             is_refused: refusal.is_some(),
         });
-        let (takes, interrupt) = (self.provider.takes, Arc::clone(&self.interrupt));
+        let Provider { takes, gives_up_after, .. } = self.provider;
+        let (interrupt, says_first) = (Arc::clone(&self.interrupt), self.says_first);
         tokio::spawn(async move {
+            if says_first {
+                let said = Report::Said { text: "so far".to_owned() };
+                let _ = events.send(TurnEvent::Reported(said)).await;
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
             let stop = match refusal {
-                Some(error) => Stop::Failed(error),
+                Some(error) => tokio::select! {
+                    () = tokio::time::sleep(gives_up_after) => Stop::Failed(error),
+                    () = interrupt.notified() => Stop::Interrupted,
+                },
                 None => tokio::select! {
                     () = tokio::time::sleep(takes) => {
                         let said = Report::Said { text: "done".to_owned() };
@@ -180,6 +195,8 @@ struct Night {
     provider: Provider,
     /// The provider of the backend `copilot`, where it is not the same.
     other: Option<Provider>,
+    /// Whether the model says something before its provider refuses.
+    says_first: bool,
 }
 
 impl Night {
@@ -188,15 +205,15 @@ impl Night {
         let source = Source::new("night.json", workflow.to_string());
         let mut stand = Stand::new();
         stand.workflow = read(&Document::plain(source), &NoLibrary).into_workflow().unwrap();
-        Self { stand, provider, other: None }
+        Self { stand, provider, other: None, says_first: false }
     }
 
     fn stage(&self) -> Stage {
         let other = self.other.clone().unwrap_or_else(|| self.provider.clone());
         let others = OtherBackends::made_by(move |_| {
-            Ok(Arc::new(other.backend("copilot")) as Arc<dyn Backend>)
+            Ok(Arc::new(other.backend("copilot", false)) as Arc<dyn Backend>)
         });
-        let backend = Arc::new(self.provider.backend("agent"));
+        let backend = Arc::new(self.provider.backend("agent", self.says_first));
         Stage { backend, others, clock: Arc::new(self.provider.clock), ..self.stand.stage() }
     }
 
@@ -419,6 +436,141 @@ fn limits_stand_still_while_their_steps_wait() {
             (96..100).contains(&seconds),
             "eight seconds of work after 90 of waiting: {seconds}"
         );
+    });
+}
+
+/// A fan whose limit of eight seconds is around a node that waits, and around other work.
+fn limited_fan(limit_ms: u64, branches: &Value) -> Value {
+    json!({"nodes": [
+        {"type": "parallel", "id": "all", "timeoutMs": limit_ms, "branches": branches},
+    ]})
+}
+
+fn on_copilot(id: &str) -> Value {
+    json!({"type": "agent", "id": id, "prompt": id, "backend": "copilot"})
+}
+
+#[test]
+fn limits_stand_still_also_after_a_kill() {
+    in_virtual_time(async {
+        let workflow = limited_fan(8_000, &json!([agent("a"), agent("b")]));
+        let night = Night::new(workflow, Provider::down_until(600, Some(600)));
+        night.killed_at(100).await;
+        assert_eq!(night.resumed(ResumeOptions::default()).await, Outcome::Completed);
+        assert_eq!(night.count("timer_fired"), 0);
+    });
+}
+
+#[test]
+fn limits_stand_still_around_steps_that_are_not_begun() {
+    in_virtual_time(async {
+        let lane = json!({"type": "subgraph", "id": "lane", "timeoutMs": 8_000,
+            "graph": {"nodes": [on_copilot("first"), agent("b")]}});
+        let workflow = json!({"nodes": [
+            {"type": "parallel", "id": "all", "branches": [agent("a"), lane]},
+        ]});
+        let provider = Provider::down_until(600, Some(600));
+        let quick = Provider { clock: provider.clock, ..Provider::down_until(0, None) };
+        let night = Night { other: Some(quick), ..Night::new(workflow, provider) };
+        assert_eq!(night.ends().await, Outcome::Completed);
+        assert_eq!(night.count("timer_fired"), 0);
+    });
+}
+
+#[test]
+fn limits_run_on_when_the_step_that_waited_is_stopped() {
+    in_virtual_time(async {
+        let race = json!({"type": "parallel", "id": "race", "strategy": "race",
+            "branches": [agent("waits"), on_copilot("wins")]});
+        let provider = Provider::down_until(50_000, Some(50_000));
+        let slow = Provider {
+            clock: provider.clock,
+            takes: Duration::from_secs(5),
+            ..Provider::down_until(0, None)
+        };
+        let lane = json!({"type": "subgraph", "id": "lane",
+            "graph": {"nodes": [race, on_copilot("second"), on_copilot("third")]}});
+        let workflow = limited_fan(8_000, &json!([lane]));
+        let night = Night { other: Some(slow), ..Night::new(workflow, provider) };
+        assert!(matches!(night.ends().await, Outcome::Failed { .. }));
+        assert_eq!(night.provider.clock.seconds(), 13, "five seconds of waiting, eight of work");
+    });
+}
+
+/// Fifteen refused turns of two minutes each are half an hour, which is the time of one turn.
+#[test]
+fn refused_turns_do_not_use_up_the_time_of_a_turn() {
+    in_virtual_time(async {
+        let provider = Provider {
+            gives_up_after: Duration::from_secs(120),
+            ..Provider::down_until(4 * 3_600, None)
+        };
+        let mut night = Night::new(json!({"nodes": [agent("a")]}), provider);
+        night.stand.settings.turn_timeout_secs = 600;
+        assert_eq!(night.ends().await, Outcome::Completed);
+        assert_eq!(night.count("step_failed"), 0);
+    });
+}
+
+#[test]
+fn a_turn_that_never_reached_the_provider_lets_no_other_follow() {
+    in_virtual_time(async {
+        let provider = Provider::new(|clock, at, step| match at {
+            0..100 => Some(limited(clock, Some(100))),
+            _ if step.contains("/a#1") => Some(StepError::new("not_installed", "it is gone")),
+            _ => None,
+        });
+        let branches: Vec<Value> = ["a", "b", "c", "d"].map(agent).to_vec();
+        let workflow = json!({"nodes": [
+            {"type": "parallel", "id": "all", "onError": "skip", "branches": branches},
+        ]});
+        let night = Night::new(workflow, provider);
+        let _ = night.ends().await;
+        let times = night.provider.times();
+        assert_eq!(times[4..], [(100, true), (100, false), (101, false), (101, false)]);
+        assert_eq!(night.count("provider_back"), 1);
+    });
+}
+
+#[test]
+fn resume_now_begins_a_new_window_however_late_it_comes() {
+    in_virtual_time(async {
+        let mut night = Night::new(side_by_side(&["a", "b"]), Provider::down_until(50, Some(60)));
+        night.stand.settings.program.retry_window_secs = 600;
+        night.killed_at(10).await;
+        tokio::time::sleep(Duration::from_secs(5_000)).await;
+        let options = ResumeOptions { now: true, ..ResumeOptions::default() };
+        assert_eq!(night.resumed(options).await, Outcome::Completed);
+    });
+}
+
+#[test]
+fn a_run_with_a_wait_that_has_hope_is_not_paused_for_one_that_has_none() {
+    in_virtual_time(async {
+        let workflow = json!({"nodes": [
+            {"type": "parallel", "id": "all", "branches": [agent("a"), on_copilot("b")]},
+        ]});
+        let provider = Provider::down_until(100_000, Some(100_000));
+        let back_soon = Provider { clock: provider.clock, ..Provider::down_until(30, Some(30)) };
+        let mut night = Night { other: Some(back_soon.clone()), ..Night::new(workflow, provider) };
+        night.stand.settings.program.retry_window_secs = 600;
+        assert_eq!(night.ends().await, Outcome::Paused);
+        assert_eq!(back_soon.times(), [(0, true), (30, false)]);
+        assert_eq!(night.count("step_finished"), 1);
+    });
+}
+
+/// A provider that answers a part of a turn and refuses the rest has not answered a turn.
+#[test]
+fn partial_answers_do_not_move_the_window() {
+    in_virtual_time(async {
+        let provider = Provider::down_until(50_000, None);
+        let mut night = Night::new(json!({"nodes": [agent("a")]}), provider);
+        night.says_first = true;
+        night.stand.settings.program.retry_window_secs = 600;
+        assert_eq!(night.ends().await, Outcome::Paused);
+        assert_eq!(night.provider.clock.seconds(), 600);
+        assert!(night.count("provider_back") > 1);
     });
 }
 
