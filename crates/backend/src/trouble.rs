@@ -146,8 +146,14 @@ pub(crate) fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
-/// What a status and the words around it mean. The words decide where the status leaves it open.
+/// What a status and the words around it mean. The words decide where the status leaves it open; that of a
+/// server with trouble does not, whatever it says about quotas.
 pub(crate) fn kind(status: Option<u16>, words: &str, code: &str) -> Kind {
+    match status {
+        Some(529) => return Kind::Overloaded,
+        Some(500..) => return Kind::Unavailable,
+        _ => {}
+    }
     // A limit of the rate alone is said to be just that, and no more.
     let said = format!("{words} {code}").to_lowercase();
     let said = said.replace("not your usage limit", "").replace("rate limit reached", "rate limit");
@@ -158,15 +164,13 @@ pub(crate) fn kind(status: Option<u16>, words: &str, code: &str) -> Kind {
     if says(&["no conversation found"]) {
         return Kind::ConversationGone;
     }
-    if says(QUOTA) {
+    if matches!(status, None | Some(400 | 402 | 403 | 429)) && says(QUOTA) {
         return Kind::Quota;
     }
     match status {
         Some(429) => Kind::RateLimited,
-        Some(529) => Kind::Overloaded,
         Some(401 | 403) => Kind::Login,
         Some(404) => Kind::ModelUnknown,
-        Some(500..) => Kind::Unavailable,
         Some(_) => Kind::Rejected,
         None if says(&["not logged in", "/login", "authentication", "api key"]) => Kind::Login,
         None if says(&["overloaded"]) => Kind::Overloaded,
@@ -174,7 +178,7 @@ pub(crate) fn kind(status: Option<u16>, words: &str, code: &str) -> Kind {
             Kind::RateLimited
         }
         None if says(&["model_not_found"]) => Kind::ModelUnknown,
-        None if says(CONNECTION) => Kind::Unavailable,
+        None if says(CONNECTION) || says_nothing(words, code) => Kind::Unavailable,
         None => Kind::Rejected,
     }
 }
@@ -193,23 +197,60 @@ const OVERFLOW: &[&str] = &[
 const QUOTA: &[&str] =
     &["usage limit", "limit reached", "regain access", "credit balance", "quota", "billing"];
 
-/// How programs call it when nobody is at the other end, or nobody who speaks the language.
+/// Whether a program has no words for what happened. A broken connection is the usual cause.
+fn says_nothing(words: &str, code: &str) -> bool {
+    let is_unknown = |text: &str| text.trim().eq_ignore_ascii_case("unknown");
+    is_unknown(words) || words.trim().is_empty() && is_unknown(code)
+}
+
+/// Words for a connection that failed or broke off, and for an answer that was not the provider's. A bare
+/// `connect` or `timeout` is not among them: a rejected parameter can have that name.
 const CONNECTION: &[&str] = &[
+    "econnaborted",
     "econnrefused",
     "econnreset",
-    "connection",
-    "connect",
-    "socket",
-    "network",
-    "timed out",
-    "timeout",
-    "fetch failed",
+    "ehostunreach",
+    "enetunreach",
     "enotfound",
+    "epipe",
+    "etimedout",
+    "eai_again",
+    "unable to connect",
+    "cannot connect",
+    "could not connect",
+    "failed to connect",
+    "connect error",
+    "error trying to connect",
+    "connect timeout",
+    "connection aborted",
+    "connection closed",
+    "connection error",
+    "connection failed",
+    "connection lost",
+    "connection refused",
+    "connection reset",
+    "connection timed out",
+    "connection timeout",
+    "connection to the api",
+    "connection was",
+    "connection_failed",
+    "body from connection",
+    "no connection",
+    "socket connection",
+    "socket hang up",
+    "network connection",
+    "network error",
+    "network is unreachable",
+    "operation timed out",
+    "request timed out",
+    "request timeout",
+    "gateway timeout",
+    "stream timed out",
+    "fetch failed",
     "server_error",
     "parse json",
     "json parse",
     "malformed response",
-    "unknown",
 ];
 
 /// A text, or the text in the usual places of an object.
@@ -311,6 +352,17 @@ mod tests {
             (None, "API returned an empty or malformed response (HTTP 200)", Kind::Unavailable),
             (None, "Too Many Requests", Kind::RateLimited),
             (None, "something else", Kind::Rejected),
+            (Some(503), "quota service is unavailable", Kind::Unavailable),
+            (Some(500), "maximum context cache exhausted", Kind::Unavailable),
+            (Some(529), "billing is overloaded", Kind::Overloaded),
+            (Some(402), "billing", Kind::Quota),
+            (Some(401), "no quota for this key", Kind::Login),
+            (Some(404), "quota of an unknown model", Kind::ModelUnknown),
+            (None, "You exceeded your current quota", Kind::Quota),
+            (None, "unknown parameter: `connect`", Kind::Rejected),
+            (None, "invalid value for timeout", Kind::Rejected),
+            (None, "Unknown", Kind::Unavailable),
+            (None, "Request timed out.", Kind::Unavailable),
         ];
         for (status, words, expected) in table {
             assert_eq!(kind(status, words, ""), expected, "{status:?} {words}");
