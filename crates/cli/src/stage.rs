@@ -103,13 +103,13 @@ fn others(settings: &Settings, programs: SearchPath, guard: &Guard) -> OtherBack
     })
 }
 
-/// Makes a backend. This is where one begins to exist: another one is an arm here and
-/// a row in [`AGENT_PROGRAMS`], which everything else follows. The oldest version that works is told
 /// How long an agent program may try again inside a turn: two minutes, unless the user allows less.
 fn patience(settings: &Settings) -> Duration {
     PROVIDER_PATIENCE.min(Duration::from_secs(settings.program.retry_window_secs))
 }
 
+/// Makes a backend. This is where one begins to exist: another one is an arm here and
+/// a row in [`AGENT_PROGRAMS`], which everything else follows. The oldest version that works is told
 /// to `doctor` in its `programs.rs`.
 fn backend_by_name(
     name: &str,
