@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use atomic_event::{
     AgentName, Answer, BackendId, ConversationId, Payer, QuestionId, StepError, TurnEvent, Usage,
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::login::Credential;
+use crate::login::{Credential, Pay};
 use crate::{BackendError, ToolRules};
 
 /// A future that can be held behind `dyn`.
@@ -46,6 +47,27 @@ pub trait Backend: Send + Sync {
     /// error says what is wrong with the user's settings.
     fn credentials(&self, _: &Place, _model: Option<&str>) -> Result<Vec<Credential>, String> {
         Ok(vec![])
+    }
+
+    /// Whether model calls need a credential that can be chosen.
+    fn is_paid(&self) -> bool {
+        false
+    }
+
+    /// The credential that was chosen; the others are withheld from the program.
+    fn pay(&self) -> Option<Pay> {
+        None
+    }
+
+    /// Whether the program reports, before the first prompt, that this credential pays. A login in a
+    /// keychain is found by the program alone. Opening fails where it reports another one.
+    fn reports_payer(&self, _: Pay) -> bool {
+        false
+    }
+
+    /// The same backend with another choice among the credentials.
+    fn with_pay(&self, _: Pay) -> Option<Arc<dyn Backend>> {
+        None
     }
 
     /// Opens a conversation, or continues the one named in `request.resume`. When it returns, the

@@ -23,6 +23,8 @@ pub enum PayerKind {
     Nobody,
     /// The agent program decides and does not report it.
     Agent,
+    /// Not known: the program may send a credential that Atomic does not find.
+    Unknown,
 }
 
 /// A credential with which a backend calls its model, never the secret itself.
@@ -65,6 +67,7 @@ impl fmt::Display for Payer {
             PayerKind::Token => "the token",
             PayerKind::Cloud => "the cloud account",
             PayerKind::Nobody => return f.write_str("no credential"),
+            PayerKind::Unknown => return f.write_str("a credential that is not known"),
             PayerKind::Agent => return f.write_str("the account that the agent program chooses"),
         })?;
         if let Some(account) = &self.account {

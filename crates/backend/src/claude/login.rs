@@ -103,7 +103,9 @@ fn settings(
     let (mut variables, mut keys) = (BTreeMap::new(), Map::new());
     if let Some(pay) = pay {
         let (names, helpers) = users.withhold(pay);
+        let headers = users.withhold_headers(pay);
         if inherit == Inherit::All {
+            variables.extend(headers.map(|headers| (payer::HEADERS.to_owned(), headers)));
             // The program reads the file itself, so what must not pay is overridden.
             let value = |name: String| (name.clone(), env.get(&name).unwrap_or_default());
             variables.extend(names.into_iter().map(value));
@@ -172,6 +174,16 @@ impl Users {
         (names, keys)
     }
 
+    /// Takes the credentials that are not to pay out of the headers; returns the headers that are left.
+    fn withhold_headers(&mut self, pay: Pay) -> Option<String> {
+        let headers = self.env.get_mut(payer::HEADERS)?;
+        if pay == Pay::Settings {
+            return None;
+        }
+        *headers = payer::without_secrets(headers, None)?;
+        Some(headers.clone())
+    }
+
     pub(super) fn read(folder: &Path) -> Result<Self, String> {
         let file = folder.join("settings.json");
         let settings = json_object(&file)?.unwrap_or_default();
@@ -206,7 +218,7 @@ impl Users {
     /// Whether the user reaches models through a cloud provider, whose variables then choose the
     /// credential.
     fn is_on_cloud(&self, env: &Environment<'_>) -> bool {
-        let is_on = |value: &str| !["", "0", "false"].contains(&value.trim());
+        let is_on = payer::is_on;
         let uses = |name: &str| name.to_uppercase().starts_with("CLAUDE_CODE_USE_");
         let by_file = self.env.iter().any(|(name, value)| uses(name) && is_on(value));
         let added = env.0.iter().map(|(name, value)| (name.clone(), value.clone()));

@@ -108,12 +108,29 @@ impl ClaudeBackend {
     /// Uses only the credential that was chosen; the others are withheld from the program.
     #[must_use]
     pub fn paying(mut self, pay: Option<Pay>) -> Self {
-        self.config.env.extend(pay.map(payer::withheld_variables).unwrap_or_default());
+        let withheld = pay.map(|pay| payer::withheld_variables(pay, &Environment(&self.env)));
+        self.config.env.extend(withheld.unwrap_or_default());
         Self { pay, ..self }
     }
 
     fn credentials(&self) -> Result<Vec<Credential>, String> {
         payer::credentials(&Environment(&self.env), self.pay)
+    }
+
+    /// The payer that is expected: the first credential, unless another one was chosen.
+    fn expected(&self) -> Option<Payer> {
+        let first = self.credentials().unwrap_or_default().into_iter().next()?;
+        self.pay.is_none_or(|pay| pay == first.pay).then_some(first.payer)
+    }
+
+    /// Opens a conversation, unless the program reports another payer than the chosen one.
+    async fn begin_paid(&self, request: OpenRequest) -> Result<ClaudeConversation, BackendError> {
+        let conversation = self.begin(request).await?;
+        let is_found = self.expected().is_some();
+        let refusal = self.pay.and_then(|pay| payer::refusal(&conversation.ready, pay, is_found));
+        let Some(problem) = refusal else { return Ok(conversation) };
+        conversation.end().await;
+        Err(BackendError::Misconfigured(problem))
     }
 
     /// The program's version, asked for once.
@@ -195,8 +212,7 @@ impl ClaudeBackend {
         let start = Talk::start(self.shared.clone(), launch, Arc::clone(&shared_id), held, resume);
         let (commands, ready) = self.started(start, resume).await?;
         let desk = Arc::downgrade(&self.desk);
-        let expected = self.credentials().unwrap_or_default();
-        let payer = payer::reported(&ready, expected.first().map(|first| &first.payer));
+        let payer = payer::reported(&ready, self.expected().as_ref());
         let (held, id) = (id, shared_id);
         Ok(ClaudeConversation { held, id, commands, request, ready, payer, desk })
     }
@@ -276,11 +292,30 @@ impl Backend for ClaudeBackend {
         Self::credentials(self)
     }
 
+    fn is_paid(&self) -> bool {
+        true
+    }
+
+    fn pay(&self) -> Option<Pay> {
+        self.pay
+    }
+
+    fn reports_payer(&self, pay: Pay) -> bool {
+        pay == Pay::Subscription
+    }
+
+    fn with_pay(&self, pay: Pay) -> Option<Arc<dyn Backend>> {
+        let config = ClaudeConfig { env: self.env.clone(), ..self.config.clone() };
+        Some(Arc::new(Self::new(config, self.shared.guard.clone()).paying(Some(pay))))
+    }
+
     fn open(
         &self,
         request: OpenRequest,
     ) -> BoxFuture<'_, Result<Box<dyn Conversation>, BackendError>> {
-        Box::pin(async move { Ok(Box::new(self.begin(request).await?) as Box<dyn Conversation>) })
+        Box::pin(
+            async move { Ok(Box::new(self.begin_paid(request).await?) as Box<dyn Conversation>) },
+        )
     }
 
     fn models(&self, place: Place) -> BoxFuture<'_, Result<Vec<ModelOffer>, BackendError>> {

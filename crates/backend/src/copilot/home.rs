@@ -26,6 +26,16 @@ pub(super) struct Providers {
 }
 
 impl Providers {
+    /// The provider of a model, by the name under which a session asks for it.
+    pub(super) fn provider_of(&self, model: &str) -> Option<&Value> {
+        if !self.offers().iter().any(|offer| offer.name == model) {
+            return None;
+        }
+        let (name, _) = model.split_once('/')?;
+        let is_named = |one: &&Value| one.get("name").and_then(Value::as_str) == Some(name);
+        self.providers.iter().find(is_named)
+    }
+
     /// The models, by the names under which a session can ask for them.
     pub(super) fn offers(&self) -> Vec<ModelOffer> {
         let text = |model: &Value, key: &str| Some(model.get(key)?.as_str()?.to_owned());

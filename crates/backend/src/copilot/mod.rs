@@ -225,8 +225,23 @@ impl Backend for CopilotBackend {
             || model.map(str::to_owned).or_else(users).is_some_and(|model| is_listed(&model))
     }
 
-    fn credentials(&self, _: &Place, _: Option<&str>) -> Result<Vec<Credential>, String> {
-        payer::credentials(&Environment(&self.shared.env), self.shared.pay)
+    fn credentials(&self, _: &Place, model: Option<&str>) -> Result<Vec<Credential>, String> {
+        let model = model.map(str::to_owned).or_else(|| self.shared.users_model());
+        payer::credentials(&Environment(&self.shared.env), model.as_deref(), self.shared.pay)
+    }
+
+    fn is_paid(&self) -> bool {
+        true
+    }
+
+    fn pay(&self) -> Option<Pay> {
+        self.shared.pay
+    }
+
+    fn with_pay(&self, pay: Pay) -> Option<Arc<dyn Backend>> {
+        let Shared { config, guard, env, .. } = &*self.shared;
+        let config = CopilotConfig { env: env.clone(), ..config.clone() };
+        Some(Arc::new(Self::paying(config, guard.clone(), Some(pay))))
     }
 
     fn open(

@@ -50,6 +50,16 @@ impl Pay {
         }
     }
 
+    /// The kind of payer, as far as the name alone says it.
+    pub fn kind(self) -> PayerKind {
+        match self {
+            Self::Subscription => PayerKind::Subscription,
+            Self::Key | Self::Settings | Self::Helper | Self::Stored => PayerKind::Key,
+            Self::Token => PayerKind::Token,
+            Self::Cloud => PayerKind::Cloud,
+        }
+    }
+
     /// The credential with this name.
     pub fn read(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|pay| pay.name() == name)

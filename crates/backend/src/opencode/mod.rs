@@ -18,6 +18,7 @@ mod ready;
 mod server;
 mod settings;
 mod talker;
+mod variables;
 mod wire;
 
 use std::path::{Path, PathBuf};
@@ -236,6 +237,20 @@ impl Backend for OpenCodeBackend {
         // Without a model the turn fails, and the error says what to do.
         let Some(Model { provider, .. }) = model else { return Ok(vec![]) };
         Ok(payer::credentials(&places, &found, &provider, self.shared.pay))
+    }
+
+    fn is_paid(&self) -> bool {
+        true
+    }
+
+    fn pay(&self) -> Option<Pay> {
+        self.shared.pay
+    }
+
+    fn with_pay(&self, pay: Pay) -> Option<Arc<dyn Backend>> {
+        let Shared { config, guard, env, .. } = &*self.shared;
+        let config = OpenCodeConfig { env: env.clone(), ..config.clone() };
+        Some(Arc::new(Self::paying(config, guard.clone(), Some(pay))))
     }
 
     fn open(

@@ -8,26 +8,12 @@ use atomic_event::{Payer, PayerKind};
 use serde_json::{Map, Value, json};
 
 use super::settings::{Found, Places};
+use super::variables::VARIABLES;
 use crate::login::{Credential, Environment, Pay, chosen_first, gateway, tilde};
 
-/// The variables with the keys of providers, as in the program's own list. The user's settings can
-/// name others.
-const VARIABLES: [(&str, &[&str]); 14] = [
-    ("anthropic", &["ANTHROPIC_API_KEY"]),
-    ("openai", &["OPENAI_API_KEY"]),
-    ("google", &["GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_API_KEY"]),
-    ("openrouter", &["OPENROUTER_API_KEY"]),
-    ("opencode", &["OPENCODE_API_KEY"]),
-    ("groq", &["GROQ_API_KEY"]),
-    ("mistral", &["MISTRAL_API_KEY"]),
-    ("deepseek", &["DEEPSEEK_API_KEY"]),
-    ("xai", &["XAI_API_KEY"]),
-    ("cerebras", &["CEREBRAS_API_KEY"]),
-    ("togetherai", &["TOGETHER_API_KEY"]),
-    ("fireworks-ai", &["FIREWORKS_API_KEY"]),
-    ("vercel", &["AI_GATEWAY_API_KEY"]),
-    ("github-copilot", &["GITHUB_TOKEN"]),
-];
+/// The headers that carry a credential.
+const SECRET_HEADERS: [(&str, PayerKind); 2] =
+    [("authorization", PayerKind::Token), ("x-api-key", PayerKind::Key)];
 
 /// A credential with its secret, which stays in this module.
 struct Secret {
@@ -51,13 +37,12 @@ pub(super) fn credentials(
         credential
     });
     let mut all: Vec<Credential> = all.collect();
-    if all.is_empty() && address.is_some() {
-        // A model on the user's own machine needs no credential.
-        let payer = Payer {
-            provider: Some(provider.to_owned()),
-            gateway: address,
-            ..Payer::of(PayerKind::Nobody)
-        };
+    // A model on the user's own machine needs no credential.
+    let is_free = address.is_some() && has_no_secret(found, provider);
+    if all.is_empty() && (is_free || pay.is_none()) {
+        let kind = if is_free { PayerKind::Nobody } else { PayerKind::Unknown };
+        let payer =
+            Payer { provider: Some(provider.to_owned()), gateway: address, ..Payer::of(kind) };
         all.push(Credential::new(Pay::Settings, payer));
     }
     chosen_first(all, pay)
@@ -78,9 +63,14 @@ pub(super) fn choose(places: &Places, found: &mut Found, provider: &str, pay: Pa
         return;
     };
     let Some(options) = object(options) else { return };
+    if pay != Pay::Settings
+        && let Some(headers) = options.get_mut("headers").and_then(object)
+    {
+        headers.retain(|name, _| secret_header(name).is_none());
+    }
     if pay == Pay::Subscription {
         options.remove("apiKey");
-    } else {
+    } else if !chosen.value.is_empty() {
         options.insert("apiKey".to_owned(), json!(chosen.value));
     }
 }
@@ -114,6 +104,7 @@ fn secrets(places: &Places, found: &Found, provider: &str) -> Vec<Secret> {
         let source = format!("provider.{provider}.options.apiKey of your OpenCode settings");
         all.push(secret(Pay::Settings, PayerKind::Key, source, key));
     }
+    all.extend(headers(found, provider, !all.is_empty()));
     let key = variable
         .as_ref()
         .map(|(name, key)| secret(Pay::Key, PayerKind::Key, (*name).to_owned(), key));
@@ -140,11 +131,132 @@ fn secrets(places: &Places, found: &Found, provider: &str) -> Vec<Secret> {
     all
 }
 
+/// The headers with a credential that the user adds to every call of a provider. They have no value
+/// here: they are kept or left out, and never become a key.
+fn headers(found: &Found, provider: &str, is_sent_as_well: bool) -> Vec<Secret> {
+    let headers = options(found, provider).and_then(|options| options.get("headers")?.as_object());
+    let secrets = headers.into_iter().flatten().filter_map(|(name, value)| {
+        let kind = secret_header(name).filter(|_| value != "")?;
+        let source =
+            format!("provider.{provider}.options.headers.{name} of your OpenCode settings");
+        let credential = Credential::of(Pay::Settings, kind, source);
+        let credential = Credential { is_sent_as_well, ..credential };
+        Some(Secret { credential, value: String::new() })
+    });
+    secrets.collect()
+}
+
+fn secret_header(name: &str) -> Option<PayerKind> {
+    let name = name.to_lowercase();
+    SECRET_HEADERS.into_iter().find(|(known, _)| *known == name).map(|(_, kind)| kind)
+}
+
+/// Whether no option of a provider can hold a credential, as far as their names say it.
+fn has_no_secret(found: &Found, provider: &str) -> bool {
+    let names = options(found, provider).and_then(Value::as_object).into_iter().flatten();
+    let is_secret = |name: &str| {
+        let name = name.to_lowercase();
+        ["key", "token", "secret", "auth", "credential", "password"]
+            .iter()
+            .any(|word| name.contains(word))
+    };
+    !names.filter(|(_, value)| *value != "").any(|(name, _)| is_secret(name))
+}
+
+fn options<'f>(found: &'f Found, provider: &str) -> Option<&'f Value> {
+    found.users.get("provider")?.get(provider)?.get("options")
+}
+
 /// An option of a provider in the user's settings.
 fn option<'f>(found: &'f Found, provider: &str, key: &str) -> Option<&'f str> {
-    found.users.get("provider")?.get(provider)?.get("options")?.get(key)?.as_str()
+    options(found, provider)?.get(key)?.as_str()
 }
 
 fn object(value: &mut Value) -> Option<&mut Map<String, Value>> {
     value.as_object_mut()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::{Map, Value, json};
+
+    use super::{choose, credentials, withheld_variables};
+    use crate::login::{Credential, Pay};
+    use crate::opencode::settings::{Found, Places};
+
+    /// What is found for a provider with these settings, variables and stored keys.
+    fn found(
+        provider: &str,
+        options: &Value,
+        variables: &[(&str, &str)],
+        stored: &Value,
+    ) -> Vec<String> {
+        let data = tempfile::tempdir().unwrap();
+        let own = own(data.path().to_str().unwrap(), variables);
+        let folder = data.path().join("opencode");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("auth.json"), stored.to_string()).unwrap();
+        let found = settings(provider, options);
+        let all = credentials(&Places::of_environment(&own), &found, provider, None);
+        all.iter()
+            .map(Credential::offer)
+            .map(|offer| offer.replace(data.path().to_str().unwrap(), "DATA"))
+            .collect()
+    }
+
+    fn own(data: &str, variables: &[(&str, &str)]) -> Vec<(String, String)> {
+        let all = [("XDG_DATA_HOME", data), ("OPENCODE_AUTH_CONTENT", ""), ("NVIDIA_API_KEY", "")];
+        let all = all.iter().chain(variables);
+        all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn settings(provider: &str, options: &Value) -> Found {
+        let mut users = Map::new();
+        if !options.is_null() {
+            users.insert("provider".to_owned(), json!({ provider: { "options": options } }));
+        }
+        Found { users, ..Found::default() }
+    }
+
+    #[test]
+    fn a_key_is_found_wherever_the_program_finds_it() {
+        let (none, nothing) = (Value::Null, json!({}));
+        let here = json!({ "baseURL": "http://127.0.0.1:1/v1" });
+        let variable = [("NVIDIA_API_KEY", "secret")];
+        const KEY: &str = "the API key in NVIDIA_API_KEY (--pay key)";
+        assert_eq!(found("nvidia", &here, &variable, &nothing), [KEY]);
+        assert_eq!(found("nvidia", &none, &variable, &nothing), [KEY]);
+        let stored = json!({ "nvidia": { "type": "api", "key": "other" } });
+        let store = "the API key in DATA/opencode/auth.json (--pay stored)";
+        assert_eq!(found("nvidia", &here, &variable, &stored), [store, KEY]);
+        let headers = json!({ "baseURL": "http://127.0.0.1:1/v1",
+            "headers": { "Authorization": "Bearer secret", "X-Tenant": "1" } });
+        let header = "the token in provider.lab.options.headers.Authorization of your OpenCode \
+                      settings (--pay settings)";
+        assert_eq!(found("lab", &headers, &[], &nothing), [header]);
+        assert_eq!(found("lab", &here, &[], &nothing), ["no credential (--pay settings)"]);
+        let unknown = "a credential that is not known (--pay settings)";
+        let profile = json!({ "baseURL": "http://127.0.0.1:1/v1", "authProfile": "x" });
+        assert_eq!(found("lab", &profile, &[], &nothing), [unknown]);
+        assert_eq!(found("lab", &none, &[], &nothing), [unknown]);
+    }
+
+    #[test]
+    fn what_is_not_chosen_is_withheld() {
+        let names = withheld_variables(Pay::Settings);
+        assert!(names.iter().any(|(name, _)| name == "NVIDIA_API_KEY"), "{names:?}");
+        let data = tempfile::tempdir().unwrap();
+        let places =
+            Places::of_environment(&own(data.path().to_str().unwrap(), &[("NVIDIA_API_KEY", "k")]));
+        let headers = json!({ "x-api-key": "secret", "X-Tenant": "1" });
+        let options = |pay| {
+            let mut found = settings("nvidia", &json!({ "headers": headers }));
+            choose(&places, &mut found, "nvidia", pay);
+            found.users["provider"]["nvidia"]["options"].clone()
+        };
+        assert_eq!(options(Pay::Settings), json!({ "headers": headers }));
+        assert_eq!(options(Pay::Key), json!({ "headers": { "X-Tenant": "1" }, "apiKey": "k" }));
+    }
 }
