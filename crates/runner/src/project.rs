@@ -237,7 +237,10 @@ pub(crate) fn summary(
         model: created.model.clone(),
         tasks,
         spent: spent(book),
-        product: Product { paid_by: book.providers.payers.clone(), ..Product::default() },
+        product: Product {
+            paid_by: book.providers.payers.iter().cloned().map(Into::into).collect(),
+            ..Product::default()
+        },
         checks,
     })
 }

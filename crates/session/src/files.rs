@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use atomic_event::{BackendId, Moment, PayerFound, SessionId, WorkflowName};
+use atomic_event::{BackendId, Moment, Payer, PayerFound, SessionId, WorkflowName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -122,7 +122,31 @@ pub struct Product {
     pub pr_branch: Option<String>,
     /// Who pays, for each backend and provider.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub paid_by: Vec<PayerFound>,
+    pub paid_by: Vec<PaidBy>,
+}
+
+/// A payer as `session.json` names it, with its keys in the style of that file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PaidBy {
+    /// The backend.
+    pub backend: BackendId,
+    /// Who pays.
+    #[serde(flatten)]
+    pub payer: Payer,
+    /// Other credentials that were found and are not meant to pay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unused: Vec<String>,
+    /// The project's settings file that chose the backend, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen_by: Option<String>,
+}
+
+impl From<PayerFound> for PaidBy {
+    fn from(found: PayerFound) -> Self {
+        let PayerFound { backend, payer, unused, chosen_by } = found;
+        Self { backend, payer, unused, chosen_by }
+    }
 }
 
 impl SessionSummary {
@@ -185,4 +209,25 @@ pub(crate) fn readable_json(value: &(impl Serialize + ?Sized)) -> Result<Vec<u8>
         .map_err(|e| SessionError::Unrecordable { problem: e.to_string() })?;
     bytes.push(b'\n');
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use atomic_event::{Payer, PayerFound, PayerKind};
+    use serde_json::json;
+
+    use super::PaidBy;
+
+    #[test]
+    fn a_payer_has_the_keys_of_the_summary() {
+        let found = PayerFound {
+            backend: "claude".into(),
+            payer: Payer::new(PayerKind::Key, "ANTHROPIC_API_KEY"),
+            unused: vec![],
+            chosen_by: Some(".atomic/settings.json".to_owned()),
+        };
+        let expected = json!({ "backend": "claude", "kind": "key", "source": "ANTHROPIC_API_KEY",
+            "chosenBy": ".atomic/settings.json" });
+        assert_eq!(json!(PaidBy::from(found)), expected);
+    }
 }

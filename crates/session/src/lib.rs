@@ -41,7 +41,7 @@ pub use checks::{
 };
 pub use disk::{AppendFile, Disk, Layout, Lock, LockError, MemoryDisk, RealDisk};
 pub use error::SessionError;
-pub use files::{Cost, Product, SessionStatus, SessionSummary, SpentSummary, TaskCount};
+pub use files::{Cost, PaidBy, Product, SessionStatus, SessionSummary, SpentSummary, TaskCount};
 pub use fork::Fork;
 pub use identity::{FolderIdentity, JournalSeal, contains_journal, is_moved, remove_leftover};
 pub use inbox::{InboxAnswer, Left, leave_answer};
