@@ -14,7 +14,7 @@ use atomic_workflow::builtin::prompt;
 use atomic_workflow::{Source, Workflow};
 
 use super::FoundSession;
-use super::run::{see_through, somebody_is_there};
+use super::run::{see_through, sees_output, somebody_is_there};
 use crate::args::{OutputArgs, ResumeArgs};
 use crate::catalog::Catalog;
 use crate::failure::{Failure, exit_code};
@@ -193,7 +193,7 @@ impl Prepared {
         let backend = Some(created.backend.as_str());
         let stage = stage::stage(backend, &known, &created.workspace, catalog.registry)?;
         let trusted = known.program.trusted;
-        let is_attended = asking == Asking::Terminal;
+        let is_attended = sees_output(asking == Asking::Terminal);
         let prepared =
             Self { created, found, given, trusted, somebody, is_attended, stage, workflow, wanted };
         Ok(prepared)

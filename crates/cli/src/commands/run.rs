@@ -31,6 +31,11 @@ pub(crate) fn somebody_is_there(output: &OutputArgs) -> bool {
     !output.for_programs() && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
+/// Whether that person sees standard output as well, where a run names its payer.
+pub(crate) fn sees_output(somebody: bool) -> bool {
+    somebody && std::io::stdout().is_terminal()
+}
+
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let workspace = catalog::here()?;
     let flags = settings::start_flags(&args.start, &args.settings);
@@ -58,7 +63,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         Some(prompt) => prompt,
         None => read_prompt(&args.prompt, &workspace, &workflow.name, &args.workflow)?,
     };
-    wanted.program.is_attended = somebody;
+    wanted.program.is_attended = sees_output(somebody);
     wanted.program.backend_from = settings::backend_from(&given, &workspace);
     let backend = settings::backend(&given);
     let stage = stage::stage(backend, &wanted, &workspace, catalog.registry)?;
