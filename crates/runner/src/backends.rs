@@ -66,6 +66,15 @@ impl Stage {
         }
     }
 
+    /// Uses this backend from now on instead of the one with the same name.
+    pub(crate) fn replace(&mut self, backend: &Arc<dyn Backend>) {
+        if backend.id() == self.backend.id() {
+            self.backend = Arc::clone(backend);
+        } else {
+            self.others.made().insert(backend.id(), Arc::clone(backend));
+        }
+    }
+
     /// Ends every program that rests, of whichever backend, and what killed guards have left: nobody
     /// may have waited for such a guard.
     pub(crate) async fn end_resting(&self) {

@@ -53,7 +53,7 @@ pub use fork::{Fork, ForkRequest, ForkTools, SetKey, fork};
 pub use front::{Show, Shown};
 pub use gates::found_gates;
 pub use keep::{digest_of, index_entry, told as restored_text};
-pub use payer::{Choice, payer_of};
+pub use payer::{Unpaid, payer_of};
 pub use perform::CHECK_TOOL;
 pub use prompt::{PromptError, read_prompt};
 pub use resume::{ResumeOptions, finished};

@@ -376,9 +376,9 @@ impl Run {
                 self.front.show(Shown::Delta(delta));
             }
             Message::Happened(Event::Provider(ProviderEvent::PayerFound(found))) => {
-                let known = &self.book.providers.payers;
-                let found = crate::payer::reported(known, found.backend, &found.payer);
-                events.extend(found.map(|found| Event::Provider(ProviderEvent::PayerFound(found))));
+                if !crate::payer::is_known(&self.book.providers.payers, &found) {
+                    events.push(Event::Provider(ProviderEvent::PayerFound(found)));
+                }
             }
             Message::Happened(event) => {
                 if let Event::StepReported { step, report, .. } = &event

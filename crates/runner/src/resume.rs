@@ -66,7 +66,7 @@ impl Run {
     /// Takes a session up again. `find` looks a workflow up by name; `adjust` changes the
     /// settings the session had.
     pub fn resume(
-        stage: Stage,
+        mut stage: Stage,
         dir: PathBuf,
         options: ResumeOptions,
         find: impl FnOnce(&str) -> Result<Workflow, String>,
@@ -98,7 +98,7 @@ impl Run {
         if let Some(workspace) = options.workspace {
             created.workspace = workspace;
         }
-        let payers = payers(&stage, past.machine.program().graph(), &settings, &created)?;
+        let payers = payers(&mut stage, past.machine.program().graph(), &settings, &created)?;
         let matter = Matter { created, settings, workflow, machine: past.machine };
         let (mut run, show) = Self::new(stage, session, matter);
         run.streams = Streams::new(&options.streams);

@@ -145,7 +145,7 @@ impl Run {
 
     /// The same; what happens is also shown in these modes, in this order.
     pub fn start_streaming(
-        stage: Stage,
+        mut stage: Stage,
         request: StartRequest,
         modes: &[StreamMode],
     ) -> Result<(Self, Show), RunError> {
@@ -180,7 +180,7 @@ impl Run {
             },
         };
         crate::place::refuse_unchecked(&workflow, &settings, &created)?;
-        let mut facts = payers(&stage, &workflow.graph, &settings, &created)?;
+        let mut facts = payers(&mut stage, &workflow.graph, &settings, &created)?;
         let certificate = certificate(&workflow.graph, &created.state);
         refuse_too_many(&certificate, settings.max_launches)?;
         let first = Event::SessionCreated(Box::new(created.clone()));

@@ -7,7 +7,7 @@ use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::StopReason;
 use atomic_acp::{Narrator, Voice};
 use atomic_backend::{Backend, BackendError, Conversation, OpenRequest, Place, guard};
-use atomic_event::{BackendId, ConversationId, Question, Spending, StepError};
+use atomic_event::{BackendId, ConversationId, PayerFound, Question, Spending, StepError};
 use atomic_registry::Registry;
 use atomic_runner::{Inherit, Settings, SpentLimit};
 
@@ -40,6 +40,8 @@ pub(super) struct Chat {
     left: Vec<Question>,
     /// What the agent has to be told before the next prompt.
     heard: Vec<String>,
+    /// The payers that were said: the expected one, and the one that the program has reported.
+    paid_by: [Option<PayerFound>; 2],
 }
 
 /// The agent program, and what it is used with.
@@ -210,6 +212,7 @@ impl Chat {
             return Ok(());
         }
         let (seat, chosen, known) = (player.seat, self.model.clone(), self.known.clone());
+        let [mut expected, mut reported] = std::mem::take(&mut self.paid_by);
         let program = self.program(args, seat).await?;
         let id = program.backend.id();
         let resume = known.clone().filter(|(backend, _)| *backend == id);
@@ -219,7 +222,7 @@ impl Chat {
             ));
         }
         let model = chosen.as_deref().or(program.model.as_deref());
-        payer::say(program.backend.as_ref(), &program.settings, player, model)?;
+        payer::say(program.backend.as_ref(), &program.settings, player, model, &mut expected)?;
         let marker = format!("{}/{STEP}/1", seat.id);
         let request = OpenRequest {
             model: chosen.or_else(|| program.model.clone()),
@@ -238,7 +241,8 @@ impl Chat {
             opened => opened,
         };
         let conversation = opened.map_err(trouble::of_backend)?;
-        payer::say_other(&id, conversation.as_ref(), player);
+        payer::say_other(&id, conversation.as_ref(), player, &mut reported);
+        self.paid_by = [expected, reported];
         let known = (id, conversation.id());
         if self.known.as_ref() != Some(&known) {
             let (backend, conversation) = known.clone();

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::{AgentJob, BackendQuestion, Message, Order, Outcome, Performer, told_to_stop};
+use crate::payer::payer_of;
 use crate::timer::told;
 
 /// How long an interrupted turn may take to say what it has cost.
@@ -31,6 +32,14 @@ impl Performer {
         if let Err(outcome) = self.share_the_tree().await {
             return outcome;
         }
+        // The backends and models of a script are known only here.
+        let payer = match self.payer(&job) {
+            Ok(payer) => payer,
+            Err(error) => {
+                self.share = None;
+                return Outcome::Failed(error.into());
+            }
+        };
         let (conversation, prompt) = match self.in_time(self.open(&job)).await {
             Ok(opened) => opened,
             Err(outcome) => {
@@ -38,7 +47,7 @@ impl Performer {
                 return self.or_refused(outcome).await;
             }
         };
-        self.say_payer(conversation.as_ref(), &job).await;
+        self.say_payer(conversation.as_ref(), payer).await;
         let opened = Event::ConversationOpened {
             step: self.step.clone(),
             attempt: self.attempt,
@@ -69,18 +78,20 @@ impl Performer {
         }
     }
 
-    /// Says who pays; what is known already is not recorded again. The backends and models of a script
-    /// are known only here.
-    async fn say_payer(&self, conversation: &dyn Conversation, job: &AgentJob) {
-        let expected = || {
-            let workspace = self.reach.workspace.clone();
-            let place = Place { workspace, inherit: job.inherit };
-            let found = self.backend.credentials(&place, self.model.as_deref()).ok()?;
-            found.into_iter().next().map(|credential| credential.payer)
-        };
-        let Some(payer) = conversation.payer().or_else(expected) else { return };
+    /// The payer that is expected, before the program is opened.
+    fn payer(&self, job: &AgentJob) -> Result<Option<PayerFound>, BackendError> {
+        let place = Place { workspace: self.reach.workspace.clone(), inherit: job.inherit };
+        let (backend, model) = (self.backend.as_ref(), self.model.as_deref());
+        let found = payer_of(backend, &place, model, self.is_attended);
+        found.map_err(|problem| BackendError::Misconfigured(problem.to_string()))
+    }
+
+    /// Says who pays: the payer that the program has reported, else the expected one. A payer that was
+    /// said before is not recorded again.
+    async fn say_payer(&self, conversation: &dyn Conversation, expected: Option<PayerFound>) {
         let backend = self.backend.id();
-        let found = PayerFound { backend, payer, unused: vec![], chosen_by: None };
+        let of_program = |payer| PayerFound { backend, payer, unused: vec![], chosen_by: None };
+        let Some(found) = conversation.payer().map(of_program).or(expected) else { return };
         self.say(Event::Provider(ProviderEvent::PayerFound(found))).await;
     }
 

@@ -234,6 +234,8 @@ pub(crate) struct Performer {
     checks: Arc<Checks>,
     reads: Reads,
     is_trusted: bool,
+    /// Whether a person sees who pays before a call.
+    is_attended: bool,
     times: WorkTimes,
 }
 
@@ -251,6 +253,8 @@ impl Run {
         self.log_call(&task);
         let model = self.model(&task);
         let Task { step, attempt, delay_ms, job, backend } = task;
+        let is_agent = matches!(job, Job::Agent(_));
+        let backend = if is_agent { self.paid_backend(backend, model.as_deref()) } else { backend };
         let (stop, orders) = watch::channel(Order::Work);
         let own_timeout = self.machine.node(&step).and_then(|node| node.timeout_ms);
         let own_timeout = own_timeout.map(Duration::from_millis);
@@ -274,6 +278,7 @@ impl Run {
             checks: Arc::new(Checks::of(&self.settings, &self.book.verification)),
             reads: Reads::of(&self.book.verification),
             is_trusted: self.settings.program.trusted,
+            is_attended: self.settings.program.is_attended,
             times: WorkTimes { turn: own_timeout.unwrap_or(usual), own: own_timeout },
         };
         self.crew.live.insert(step, Live { stop, asks: BTreeMap::new() });
