@@ -246,3 +246,113 @@ fn no_file_of_a_trusted_project_chooses_who_pays() {
         assert!(ended.stderr.contains("`pay`"), "{program:?}: {ended:?}");
     }
 }
+
+#[test]
+fn a_credential_that_was_named_and_is_missing_is_never_replaced_by_another() {
+    let stand = stand(Claude(CLAUDE));
+    let key = stand.run(&["-p", "Hello", "--pay", "stored"]);
+    assert_eq!(key.code, Some(2), "{key:?}");
+    let mut without = stand.atomic(&["-p", "Hello", "--pay", "key"]);
+    without.env_remove("ANTHROPIC_API_KEY");
+    let none = ran(without);
+    assert_eq!(none.code, Some(2), "{none:?}");
+    assert!(none.stderr.contains("claude: no credential `key` was found"), "{none:?}");
+    // A login may be in a keychain, so the program is asked. The key is withheld from it.
+    let login = stand.run(&["-p", "Hello", "--pay", "subscription"]);
+    assert_eq!(login.code, Some(1), "{login:?}");
+    assert!(login.stderr.contains("no credential `subscription` was found"), "{login:?}");
+    log_in(&stand);
+    let spaces = run_with(&stand, &["-p", "Hello", "--pay", "key"], &[("ANTHROPIC_API_KEY", "  ")]);
+    assert_eq!(spaces.code, Some(2), "{spaces:?}");
+    assert_eq!(credentials(&stand), [""; 0], "nothing was sent");
+}
+
+#[test]
+fn claude_with_two_credentials_of_one_name_is_used_once_that_is_named() {
+    let stand = stand(Claude(CLAUDE));
+    log_in(&stand);
+    let with_token = |args: &[&str]| {
+        let mut command = stand.atomic(args);
+        command.env_remove("ANTHROPIC_API_KEY").env("CLAUDE_CODE_OAUTH_TOKEN", "of-the-variable");
+        ran(command)
+    };
+    let refused = with_token(&["-p", "Hello"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("hint: choose one with --pay subscription\n"), "{refused:?}");
+    assert_eq!(credentials(&stand), [""; 0]);
+    let ended = with_token(&["-p", "Hello", "--pay", "subscription"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("also found: the subscription (max) in "), "{ended:?}");
+    let sent = credentials(&stand);
+    let is_named = |it: &String| it == "Bearer of-the-variable";
+    assert!(!sent.is_empty() && sent.iter().all(is_named), "{sent:?}");
+}
+
+#[test]
+fn one_choice_does_for_all_backends_of_a_run() {
+    let script = Script::new().with(Turn::default().reply(Reply::say("Hello.")));
+    let script = script.with(Turn::default().reply(Reply::say("Hello.")));
+    let stand = Stand::of(&[Claude(CLAUDE), OpenCode], script);
+    log_in(&stand);
+    let one = json!({ "type": "agent", "id": "one", "prompt": "Hello" });
+    let two = json!({ "type": "agent", "id": "two", "prompt": "Hello", "backend": "opencode" });
+    let flow = flow(&stand, &json!([one, two]));
+    let refused = stand.run(&["run", &flow, "Go", "--backend", "claude"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let hint = "hint: choose one with --pay subscription | --pay key\n";
+    assert!(refused.stderr.contains(hint), "{refused:?}");
+    assert_eq!(credentials(&stand), [""; 0]);
+    let args = ["run", &flow, "Go", "--backend", "claude", "--pay", "subscription"];
+    let ended = stand.run(&args);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("opencode (scripted): paid by the API key in "), "{ended:?}");
+    let sent = credentials(&stand);
+    assert!(sent.iter().any(|it| it == "Bearer of-the-login"), "{sent:?}");
+    assert!(sent.iter().any(|it| it.trim_start_matches("Bearer ") == KEY), "{sent:?}");
+}
+
+/// The line stands on standard output, so a person at a terminal does not see it in a file.
+#[test]
+fn a_run_whose_output_goes_into_a_file_is_refused_at_a_terminal_as_well() {
+    let stand = stand(Claude(CLAUDE));
+    log_in(&stand);
+    let flow = flow(&stand, &json!([{ "type": "agent", "id": "one", "prompt": "Hello" }]));
+    let command = stand.atomic(&["run", &flow, "Go", "--no-trust"]);
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<String> = words.map(|word| format!("'{}'", word.to_str().unwrap())).collect();
+    let line = format!("{} > '{}'", words.join(" "), stand.env.outside("out").display());
+    let mut terminal = std::process::Command::new("script");
+    terminal.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
+    terminal.env_clear().current_dir(command.get_current_dir().unwrap());
+    terminal.stdin(std::process::Stdio::null());
+    terminal.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let refused = ran(terminal);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stdout.contains("2 credentials could pay"), "{refused:?}");
+    assert_eq!(credentials(&stand), [""; 0], "nothing was sent");
+}
+
+/// The backends and models of a script are known only while it runs.
+#[test]
+fn an_agent_of_a_script_with_two_credentials_is_refused_before_its_first_call() {
+    let stand = Stand::of(
+        &[Claude(CLAUDE), OpenCode],
+        Script::new().with(Turn::default().reply(Reply::say("Hello."))),
+    );
+    let data = stand.opencode.path().join(".local/share/opencode");
+    fs::create_dir_all(&data).unwrap();
+    let stored = json!({ "scripted": { "type": "api", "key": "of-the-store" } });
+    fs::write(data.join("auth.json"), stored.to_string()).unwrap();
+    let path = stand.env.outside("flow.ts");
+    let text = "import { defineWorkflow } from \"atomic/workflows\";\n\
+                export default defineWorkflow({ name: \"flow\" }).run(async (ctx: any) => {\n\
+                  return ctx.agent(\"worker\", \"Hello\", { backend: \"opencode\" });\n\
+                });\n";
+    fs::write(&path, text).unwrap();
+    let path = path.display().to_string();
+    let ended = stand.run(&["run", &path, "Go", "--backend", "claude", "--trust"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let all = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(all.contains("opencode: 2 credentials could pay"), "{ended:?}");
+    assert_eq!(credentials(&stand), [""; 0], "nothing was sent");
+}
