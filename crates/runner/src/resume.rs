@@ -95,9 +95,7 @@ impl Run {
         crate::place::refuse_unchecked(&workflow, &settings, &past.created)?;
         refuse_other_backend(&stage, &past.created)?;
         let mut created = past.created;
-        if let Some(workspace) = options.workspace {
-            created.workspace = workspace;
-        }
+        created.workspace = options.workspace.unwrap_or(created.workspace);
         let payers = payers(&mut stage, past.machine.program().graph(), &settings, &created)?;
         let matter = Matter { created, settings, workflow, machine: past.machine };
         let (mut run, show) = Self::new(stage, session, matter);

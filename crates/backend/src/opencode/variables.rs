@@ -28,8 +28,7 @@ pub(super) const VARIABLES: &[(&str, &[&str])] = &[
     ("anthropic", &["ANTHROPIC_API_KEY"]),
     ("anyapi", &["ANYAPI_API_KEY"]),
     ("arcee", &["ARCEE_API_KEY"]),
-    // Not a setting of this project, which the names of its own variables are checked against.
-    ("atomic-chat", &[concat!("ATOMIC", "_CHAT_API_KEY")]),
+    ("atomic-chat", &["ATOMIC_CHAT_API_KEY"]),
     ("auriko", &["AURIKO_API_KEY"]),
     ("azure", &["AZURE_API_KEY"]),
     ("azure-cognitive-services", &["AZURE_COGNITIVE_SERVICES_API_KEY"]),
