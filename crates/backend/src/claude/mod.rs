@@ -177,7 +177,7 @@ impl ClaudeBackend {
         self.refuse_root()?;
         let (id, resume) = match &request.resume {
             Some(id) => (id.clone(), true),
-            None => (ConversationId::from(uuid::Uuid::new_v4().to_string()), false),
+            None => (new_id(), false),
         };
         if uuid::Uuid::parse_str(id.as_str()).is_err() {
             return Err(BackendError::ConversationGone { backend: self.id(), conversation: id });
@@ -460,12 +460,19 @@ impl Conversation for ClaudeConversation {
 
     fn rest(self: Box<Self>) -> BoxFuture<'static, ()> {
         Box::pin(async move {
-            let Some(desk) = self.desk.upgrade() else { return (*self).end().await };
+            // With another id than it was opened with, nobody would find it where it rests.
+            let desk = self.desk.upgrade().filter(|_| self.id() == self.held);
+            let Some(desk) = desk else { return (*self).end().await };
             if let Some(longest) = desk.put_aside(*self) {
                 longest.end().await;
             }
         })
     }
+}
+
+/// An id for a conversation that is begun.
+fn new_id() -> ConversationId {
+    uuid::Uuid::new_v4().to_string().into()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

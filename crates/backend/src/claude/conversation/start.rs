@@ -1,6 +1,6 @@
 //! Starting the program, for the first time and again.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use atomic_event::{BackendId, StepError, Stop};
@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{Decoder, Exit, Heard, ID, Kind, Process, Talk};
 use crate::claude::login::settings_file;
+use crate::claude::new_id;
 use crate::words::shorten;
 use crate::{BackendError, OpenRequest};
 
@@ -32,6 +33,14 @@ impl Talk {
         {
             // It ended before it had kept anything of the first turn: there is nothing to lose.
             self.known = Known::No;
+            let again = self.launch_once().await;
+            if !again.as_ref().is_err_and(is_id_taken) {
+                return again;
+            }
+            // Claude Code 2.1.325 makes the file of a conversation before it writes the first prompt
+            // into it. When it is killed in between, it can neither continue the conversation nor
+            // begin another one with its id.
+            *self.id.lock().unwrap_or_else(PoisonError::into_inner) = new_id();
             return self.launch_once().await;
         }
         ready
@@ -104,6 +113,11 @@ impl Talk {
         let said = said.map(|error| error.message).filter(|text| !text.is_empty());
         exited(&Exit { complaint: said.unwrap_or(exit.complaint.clone()), ..exit })
     }
+}
+
+/// Whether a new conversation was refused because there is a file of one with its id.
+fn is_id_taken(error: &BackendError) -> bool {
+    matches!(error, BackendError::Exited { status, .. } if status.contains("is already in use"))
 }
 
 pub(super) fn exited(exit: &Exit) -> BackendError {

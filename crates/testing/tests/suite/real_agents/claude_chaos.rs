@@ -19,6 +19,7 @@ in_both_versions! {
     a_provider_that_recovers_is_waited_for
     a_broken_answer_is_not_the_end
     the_program_is_killed_in_the_middle_of_a_turn
+    the_program_is_killed_before_it_keeps_a_prompt
     the_program_is_killed_between_two_turns
     the_input_of_the_program_is_closed
     a_program_that_stands_still_holds_nobody_up
@@ -170,7 +171,7 @@ async fn the_program_is_killed_in_the_middle_of_a_turn(version: &'static str) {
     let script = Script::new().with(tool).with(say).with(Turn::default().reply(Reply::say("Yes.")));
     let stand = Stand::new(version, script);
     let conversation = stand.open(stand.request()).await;
-    let id = conversation.id();
+    let mut id = conversation.id();
     // The program keeps nothing of a first turn that does not come far; later ones it does keep.
     for (prompt, kept) in [("say it", ""), ("use it", "use it"), ("say it again", "say it again")] {
         let mut listener = send(conversation.as_ref(), prompt).await;
@@ -190,9 +191,34 @@ async fn the_program_is_killed_in_the_middle_of_a_turn(version: &'static str) {
         assert!(error.message.contains("(signal: 9 (SIGKILL)"), "{}", error.message);
         goes_on(&stand, conversation.as_ref(), kept).await;
         assert_ne!(stand.process(), process);
-        assert_eq!(conversation.id(), id);
+        // With nothing kept, it may have begun anew.
+        assert!(kept.is_empty() || conversation.id() == id);
+        id = conversation.id();
     }
     goes_on_elsewhere(&stand, conversation, "use it").await;
+}
+
+async fn the_program_is_killed_before_it_keeps_a_prompt(version: &'static str) {
+    let hang = Reply { ending: Ending::Hang, ..Reply::say("Well") };
+    let say = unless_after(Turn::default().user("say it")).reply(hang);
+    let stand = Stand::new(
+        version,
+        Script::new().with(say).with(Turn::default().reply(Reply::say("Yes."))),
+    );
+    let before = stand.open(stand.request()).await;
+    goes_on(&stand, before.as_ref(), "").await;
+    let kept = stand.is_kept(&before.id(), "after").await;
+    let conversation = stand.open(stand.request()).await;
+    let mut listener = send(conversation.as_ref(), "say it").await;
+    listener.until_typed().await;
+    in_time("closing", before.close()).await;
+    kill(stand.process());
+    assert_eq!(error(listener.until_end().await.1).code, "exited");
+    // It has begun the file, and no more.
+    let first = "{\"type\":\"mode\",\"mode\":\"normal\"}\n";
+    fs::write(kept.with_file_name(format!("{}.jsonl", conversation.id())), first).unwrap();
+    goes_on(&stand, conversation.as_ref(), "").await;
+    goes_on_elsewhere(&stand, conversation, "after").await;
 }
 
 async fn the_program_is_killed_between_two_turns(version: &'static str) {

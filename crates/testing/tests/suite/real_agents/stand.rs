@@ -141,17 +141,16 @@ impl Stand {
         until("the program has ended", || self.processes().is_empty()).await;
     }
 
-    /// Waits until the program has written down a text of a conversation.
-    pub(super) async fn is_kept(&self, id: &ConversationId, text: &str) {
+    /// Waits until the program has written down a text of a conversation; returns its file.
+    pub(super) async fn is_kept(&self, id: &ConversationId, text: &str) -> PathBuf {
         let folder = self.home.path().join(".claude/projects");
-        let is_kept = || {
+        let kept = || {
             let projects = fs::read_dir(&folder).into_iter().flatten().flatten();
-            projects.into_iter().any(|project| {
-                let kept = fs::read_to_string(project.path().join(format!("{id}.jsonl")));
-                kept.is_ok_and(|kept| kept.contains(text))
-            })
+            let mut files = projects.map(|project| project.path().join(format!("{id}.jsonl")));
+            files.find(|file| fs::read_to_string(file).is_ok_and(|kept| kept.contains(text)))
         };
-        until("the conversation is written down", is_kept).await;
+        until("the conversation is written down", || kept().is_some()).await;
+        kept().unwrap()
     }
 
     /// Waits until a file of the workspace is there.
