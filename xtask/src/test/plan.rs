@@ -1,6 +1,8 @@
 //! Which suites there are, and in which order.
 
+use std::num::NonZero;
 use std::path::PathBuf;
+use std::thread;
 
 use super::counts::Runner;
 use super::sample::Sample;
@@ -28,6 +30,8 @@ pub(super) struct Tree {
     pub(super) features: Vec<String>,
     /// Whether cargo-nextest is there.
     pub(super) nextest: bool,
+    /// How many tests are run at once.
+    pub(super) at_once: usize,
 }
 
 /// One line of the table.
@@ -119,7 +123,7 @@ pub(super) const CLIENT: &str = "acp_client";
 const LONG: &str = "(test(::older::) | test(::long::))";
 
 /// Each of them starts a process of hundreds of megabytes.
-const REAL_AT_ONCE: &str = "--test-threads 2";
+const REAL_AT_ONCE: &str = "--test-threads 3";
 
 impl Tree {
     /// Reads what the plan needs from cargo's metadata.
@@ -140,7 +144,9 @@ impl Tree {
             .filter(|package| package.features.contains_key(FAILPOINTS))
             .map(|package| format!("{}/{FAILPOINTS}", package.name))
             .collect();
-        Self { packages, test_binaries, features, nextest }
+        // Tests often wait: for disks, for times that must pass, for each other's processes.
+        let at_once = thread::available_parallelism().map_or(2, NonZero::get) + 1;
+        Self { packages, test_binaries, features, nextest, at_once }
     }
 }
 
@@ -192,7 +198,8 @@ fn nextest(tree: &Tree, scope: Scope) -> Vec<Suite> {
         format!("test({CRASH})")
     };
     let call = |options: &str, filter: String| nextest_call(tree, options, &filter);
-    let one = |filter: String| tests(Runner::Nextest, vec![call("", filter)]);
+    let at_once = format!("--test-threads {}", tree.at_once);
+    let one = |filter: String| tests(Runner::Nextest, vec![call(&at_once, filter)]);
     let mut suites = Vec::new();
     for (package, short) in &tree.packages {
         let filter = format!("package(={package}) - ({crash} | test({REAL}) | test({CLIENT}))");
@@ -318,6 +325,7 @@ mod tests {
             test_binaries: vec!["crash".into(), "demo".into()],
             features: vec!["atomic-cli/failpoints".into()],
             nextest,
+            at_once: 9,
         }
     }
 
@@ -382,32 +390,33 @@ mod tests {
             suites.map(|name| calls(&with, name)).concat(),
             [
                 "nextest run --workspace --no-fail-fast --no-tests=pass \
-                 --features atomic-cli/failpoints \
+                 --features atomic-cli/failpoints --test-threads 9 \
                  -E package(=atomic-graph) - (binary(~crash) | test(crash) | test(real_agent) \
                  | test(acp_client))",
                 "nextest run --workspace --no-fail-fast --no-tests=pass \
-                 --features atomic-cli/failpoints \
+                 --features atomic-cli/failpoints --test-threads 9 \
                  -E (binary(~crash) | test(crash)) - test(real_agent)",
                 "nextest run --workspace --no-fail-fast --no-tests=pass \
-                 --features atomic-cli/failpoints -E test(acp_client)",
+                 --features atomic-cli/failpoints --test-threads 9 -E test(acp_client)",
                 "nextest run --workspace --no-fail-fast --no-tests=pass \
-                 --features atomic-cli/failpoints --test-threads 2 \
+                 --features atomic-cli/failpoints --test-threads 3 \
                  -E test(real_agent) - (test(::older::) | test(::long::))",
                 "nextest run --workspace --no-fail-fast --no-tests=pass \
-                 --features atomic-cli/failpoints --test-threads 2 --partition hash:3/10 \
+                 --features atomic-cli/failpoints --test-threads 3 --partition hash:3/10 \
                  -E test(real_agent) & (test(::older::) | test(::long::))",
             ]
         );
         assert_eq!(
             calls(&plan(&tree(true), Scope::Full), "real agents"),
             ["nextest run --workspace --no-fail-fast --no-tests=pass \
-              --features atomic-cli/failpoints --test-threads 2 -E test(real_agent)"]
+              --features atomic-cli/failpoints --test-threads 3 -E test(real_agent)"]
         );
         let no_binary = Tree { test_binaries: vec!["demo".into()], ..tree(true) };
         assert_eq!(
             calls(&plan(&no_binary, SAMPLED), "crash"),
             ["nextest run --workspace --no-fail-fast --no-tests=pass \
-              --features atomic-cli/failpoints -E (test(crash)) - test(real_agent)"]
+              --features atomic-cli/failpoints --test-threads 9 \
+              -E (test(crash)) - test(real_agent)"]
         );
         assert_eq!(
             calls(&with, "documentation"),
@@ -428,7 +437,7 @@ mod tests {
                 format!("{fixed} --lib --bins --test demo -- acp_client"),
                 format!(
                     "{fixed} --lib --bins --test demo --test crash \
-                     -- real_agent --test-threads 2"
+                     -- real_agent --test-threads 3"
                 ),
             ]
         );

@@ -1,7 +1,5 @@
 //! Real agents over ACP, driven by the real binary.
 
-use std::process::Command;
-
 use atomic_testing::model::{Ending, Received, Reply, Script, Turn};
 use serde_json::json;
 
@@ -11,40 +9,6 @@ use crate::process::{Nonce, Running};
 
 fn backend(program: Program) -> &'static str {
     if program == OpenCode { "acp:opencode acp" } else { "acp:copilot --acp" }
-}
-
-/// Ralph from its plan to its end.
-#[test]
-fn ralph_builds_the_snake_game_over_acp() {
-    let mut script = demo_model::script(OpenCode);
-    // What an agent is told to be stands in front of its first prompt.
-    for turn in &mut script.turns {
-        turn.user.append(&mut turn.system);
-    }
-    let stand = Stand::of(&[OpenCode], script);
-    stand.git(&["init", "--quiet", "--initial-branch=main"]);
-    let identity = ["-c", "user.name=Test", "-c", "user.email=test@localhost"];
-    let commit = ["commit", "--quiet", "--allow-empty", "--message", "Start"];
-    stand.git(&[identity.as_slice(), commit.as_slice()].concat());
-    let build = ["run", "ralph", "Build a snake game in Rust", "--backend", backend(OpenCode)];
-    let ended = stand.run(&build);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    let tasks = stand.env.tasks();
-    assert_eq!(tasks.len(), 8, "{tasks:?}");
-    assert!(tasks.iter().all(|task| task.ends_with(" completed")), "{tasks:?}");
-    let facts = stand.env.facts();
-    assert!(facts.iter().any(|fact| fact["backend"] == backend(OpenCode)), "it is recorded");
-    for tool in ["write", "edit", "read", "shell"] {
-        let used = |fact: &&serde_json::Value| fact["report"]["tool"] == tool;
-        assert!(facts.iter().any(|fact| used(&fact)), "{tool} was never used");
-    }
-    let said = facts.iter().filter(|fact| fact["report"]["kind"] == "remarked").count();
-    assert!(said > 0, "what cannot be done is said");
-    let mut test = Command::new("cargo");
-    test.args(["test", "--offline", "--quiet"]).current_dir(stand.env.work());
-    let tested = test.env_remove("CARGO_TARGET_DIR").output().unwrap();
-    assert!(tested.status.success(), "the game's own tests: {tested:?}");
-    stand.has_no_processes();
 }
 
 /// The steps of a lane talk in one conversation, and a node names its own agent.
@@ -122,6 +86,47 @@ fn nothing_outlives_us_over_acp() {
         running.signal("INT");
         nonce.is_gone();
         assert_eq!(running.end().code, Some(4));
+        stand.has_no_processes();
+    }
+}
+
+/// It takes more than a minute, and is played with `cargo xtask test --full`, or in every tenth run.
+mod long {
+    use std::process::Command;
+
+    use super::{OpenCode, Stand, backend, demo_model};
+
+    /// Ralph from its plan to its end.
+    #[test]
+    fn ralph_builds_the_snake_game_over_acp() {
+        let mut script = demo_model::script(OpenCode);
+        // What an agent is told to be stands in front of its first prompt.
+        for turn in &mut script.turns {
+            turn.user.append(&mut turn.system);
+        }
+        let stand = Stand::of(&[OpenCode], script);
+        stand.git(&["init", "--quiet", "--initial-branch=main"]);
+        let identity = ["-c", "user.name=Test", "-c", "user.email=test@localhost"];
+        let commit = ["commit", "--quiet", "--allow-empty", "--message", "Start"];
+        stand.git(&[identity.as_slice(), commit.as_slice()].concat());
+        let build = ["run", "ralph", "Build a snake game in Rust", "--backend", backend(OpenCode)];
+        let ended = stand.run(&build);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let tasks = stand.env.tasks();
+        assert_eq!(tasks.len(), 8, "{tasks:?}");
+        assert!(tasks.iter().all(|task| task.ends_with(" completed")), "{tasks:?}");
+        let facts = stand.env.facts();
+        assert!(facts.iter().any(|fact| fact["backend"] == backend(OpenCode)), "it is recorded");
+        for tool in ["write", "edit", "read", "shell"] {
+            let used = |fact: &&serde_json::Value| fact["report"]["tool"] == tool;
+            assert!(facts.iter().any(|fact| used(&fact)), "{tool} was never used");
+        }
+        let said = facts.iter().filter(|fact| fact["report"]["kind"] == "remarked").count();
+        assert!(said > 0, "what cannot be done is said");
+        let mut test = Command::new("cargo");
+        test.args(["test", "--offline", "--quiet"]).current_dir(stand.env.work());
+        let tested = test.env_remove("CARGO_TARGET_DIR").output().unwrap();
+        assert!(tested.status.success(), "the game's own tests: {tested:?}");
         stand.has_no_processes();
     }
 }
