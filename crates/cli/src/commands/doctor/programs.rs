@@ -17,9 +17,9 @@ use crate::programs::{Located, SearchPath};
 
 pub(super) const GIT: &str = "git";
 
-/// How long a program may take to answer. Ending one that takes longer takes up to 0.3 s more, and
-/// two seconds are all a program gets.
-const PATIENCE: Duration = Duration::from_millis(1_600);
+/// Time limit for the answer of a program. Beside a load the start of a shell script has taken more than
+/// two seconds.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How much of what a program prints is looked at.
 const MOST_BYTES: usize = 16 * 1024;
@@ -241,7 +241,7 @@ pub(super) fn about(probe: &Probe, install: &str) -> Vec<Remark> {
         Some(Answer::Silence) => wrong("prints nothing for --version".to_owned()),
         Some(Answer::Garbage(said)) => wrong(format!("prints no version: {said}")),
         Some(Answer::Failure(why)) => wrong(format!("fails ({why})")),
-        Some(Answer::Late) => wrong("does not answer within 2 s".to_owned()),
+        Some(Answer::Late) => wrong("does not answer within 5 s".to_owned()),
         Some(Answer::Flood) => {
             wrong(format!("prints more than {} KiB for --version", MOST_BYTES / 1024))
         }
