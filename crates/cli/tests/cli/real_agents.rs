@@ -15,6 +15,7 @@ mod program;
 mod restrictions;
 mod snake;
 mod together;
+mod transcripts;
 mod trust;
 mod turn;
 mod waiting;
