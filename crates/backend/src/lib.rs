@@ -24,6 +24,7 @@ mod serving;
 mod temporary;
 mod tools;
 mod trouble;
+mod turn;
 mod version;
 mod words;
 

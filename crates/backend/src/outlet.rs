@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use atomic_event::{StepError, Stop, TurnEvent};
+use atomic_event::{Stop, TurnEvent};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -13,6 +13,9 @@ const EVENTS: usize = 64;
 
 /// How many may wait here; a program that says more can be left to wait itself.
 const WAITING: usize = 256;
+
+/// Maximum number of waiting events of a program that serves others as well and cannot be left waiting.
+const MAX_WAITING: usize = 16 * WAITING;
 
 /// Where a turn's events go.
 pub(crate) struct Outlet {
@@ -31,10 +34,18 @@ impl Outlet {
         Some((Self { events, room_for_end, waiting: VecDeque::new(), end: None }, turn))
     }
 
-    pub(crate) fn push(&mut self, event: TurnEvent) {
-        if self.end.is_none() {
-            self.waiting.push_back(event);
+    /// Adds an event. A consumer that is far behind misses pieces of text and of thoughts: the whole
+    /// text comes with its end. Returns whether there was room for an event that must not be missed.
+    pub(crate) fn push(&mut self, event: TurnEvent) -> bool {
+        let is_piece = matches!(event, TurnEvent::Typed { .. } | TurnEvent::Thought { .. });
+        if self.end.is_some() || is_piece && !self.has_room() {
+            return true;
         }
+        if self.waiting.len() >= MAX_WAITING {
+            return false;
+        }
+        self.waiting.push_back(event);
+        true
     }
 
     /// The turn is over; what waits is told first.
@@ -87,16 +98,6 @@ pub(crate) async fn tell(outlet: &mut Option<Outlet>) {
         && let Err(mpsc::error::TrySendError::Full(event)) = open.events.try_send(event)
     {
         open.waiting.push_front(event);
-    }
-}
-
-/// The end of a turn as it is told: in place of an interruption of ours, why we did so; and whatever
-/// an interrupted turn fails with is its interruption.
-pub(crate) fn told_end(stop: Stop, failure: Option<StepError>, was_interrupted: bool) -> Stop {
-    match (stop, failure) {
-        (Stop::Interrupted | Stop::Failed(_), Some(failure)) => Stop::Failed(failure),
-        (Stop::Failed(_), None) if was_interrupted => Stop::Interrupted,
-        (stop, _) => stop,
     }
 }
 

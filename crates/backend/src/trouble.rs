@@ -13,8 +13,8 @@ use crate::words::shorten;
 /// waits for the provider without a program.
 pub const PROVIDER_PATIENCE: Duration = Duration::from_secs(120);
 
-/// The furthest next try that is waited for inside a turn.
-const FURTHEST_TRY: Duration = Duration::from_secs(60);
+/// Maximum delay of a retry that is awaited inside a turn.
+pub(crate) const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// Long enough for a login to be renewed.
 const A_MOMENT: Duration = Duration::from_secs(10);
@@ -104,19 +104,34 @@ impl Trouble {
     /// Whether the next try is too far away to wait for it inside a turn: further than a minute, or
     /// further than `most`, the time that any trouble may last.
     pub(crate) fn is_far(&self, most: Duration) -> bool {
-        let most = i64::try_from(most.min(FURTHEST_TRY).as_millis()).unwrap_or(i64::MAX);
+        let most = i64::try_from(most.min(MAX_RETRY_DELAY).as_millis()).unwrap_or(i64::MAX);
         self.outage.retry_at_ms.is_some_and(|at| at.saturating_sub(now_ms()) > most)
+    }
+
+    /// Returns the time until the next retry, where the program states it.
+    pub(crate) fn retry_in(&self, now_ms: i64) -> Option<Duration> {
+        let left = self.outage.retry_at_ms?.saturating_sub(now_ms);
+        Some(Duration::from_millis(u64::try_from(left).unwrap_or(0)))
     }
 
     /// As an error of this backend.
     pub(crate) fn into_error(self, backend: &str) -> StepError {
-        self.into_backend_error(backend).into()
+        self.into_error_at(backend, now_ms())
+    }
+
+    /// The same at a time, in milliseconds since 1970.
+    pub(crate) fn into_error_at(self, backend: &str, now_ms: i64) -> StepError {
+        self.into_backend_error_at(backend, now_ms).into()
     }
 
     pub(crate) fn into_backend_error(self, backend: &str) -> BackendError {
+        self.into_backend_error_at(backend, now_ms())
+    }
+
+    fn into_backend_error_at(self, backend: &str, now_ms: i64) -> BackendError {
         let (backend, message) = (BackendId::from(backend), shorten(&self.words));
         // A time that is over was that of a try that has failed since.
-        let retry_at_ms = self.outage.retry_at_ms.filter(|at| *at > now_ms());
+        let retry_at_ms = self.outage.retry_at_ms.filter(|at| *at > now_ms);
         let outage = Outage { retry_at_ms, ..self.outage };
         match self.kind {
             Kind::RateLimited => BackendError::RateLimited { backend, outage },

@@ -2,17 +2,19 @@
 //!
 //! `line` moves lines between the program and the protocol's crate, `about` is what an agent says of
 //! itself, `decode`, `call`, `spending`, `form` and `trouble` turn its messages into our words and
-//! back without IO, `prompt` says what is sent, `conversation` owns the program.
+//! back without IO, `prompt` says what is sent, and `program` owns the process.
 
 mod about;
 mod call;
 mod command;
-mod conversation;
 mod decode;
 mod form;
 mod line;
+mod permission;
+mod program;
 mod prompt;
 mod spending;
+mod start;
 mod trouble;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +32,7 @@ use crate::{
     Backend, BackendError, BoxFuture, Conversation, ModelOffer, OpenRequest, Place, ToolRules,
 };
 pub use command::split_command;
-use conversation::Talk;
+use program::AcpProgram;
 use spending::Spending;
 
 /// What stands in front of the command in the name of such a backend.
@@ -164,7 +166,7 @@ impl Backend for AcpBackend {
         request: OpenRequest,
     ) -> BoxFuture<'_, Result<Box<dyn Conversation>, BackendError>> {
         Box::pin(async move {
-            let held = Talk::start(Arc::clone(&self.shared), request).await?;
+            let held = AcpProgram::open(Arc::clone(&self.shared), request).await?;
             Ok(Box::new(held) as Box<dyn Conversation>)
         })
     }
@@ -174,7 +176,7 @@ impl Backend for AcpBackend {
             let Place { workspace, inherit } = place;
             let request =
                 OpenRequest { inherit, ..OpenRequest::new("nobody", workspace, String::new()) };
-            Talk::models(Arc::clone(&self.shared), request).await
+            AcpProgram::models(Arc::clone(&self.shared), request).await
         })
     }
 

@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 use atomic_event::ConversationId;
 use tokio::sync::Notify;
 
-use super::conversation::misused;
-use super::{ClaudeConversation, lock};
+use super::{ClaudeConversation, lock, misused};
 use crate::BackendError;
 
 /// How many programs are kept for conversations that may be continued.

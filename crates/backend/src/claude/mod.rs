@@ -2,17 +2,18 @@
 //! lasts.
 //!
 //! `wire` has the program's messages, `decode` turns them into ours without IO, `launch` says how
-//! the program is started, `conversation` owns it.
+//! the program is started, and `program` owns the process.
 
 mod about;
 mod account;
-mod conversation;
 mod decode;
 mod desk;
 mod launch;
 mod list;
 mod login;
 mod payer;
+mod program;
+mod start;
 mod trouble;
 mod wire;
 
@@ -20,24 +21,23 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use atomic_event::{
-    Answer, BackendId, ConversationId, Payer, QuestionId, Report, StepError, Stop, TurnEvent, Usage,
-};
+use atomic_event::{Answer, BackendId, ConversationId, Payer, QuestionId, StepError, Usage};
 use serde_json::{Value, json};
-use tokio::sync::{OnceCell, Semaphore, mpsc, oneshot};
+use tokio::sync::{OnceCell, Semaphore, oneshot};
 
 use crate::guard::{Guard, Job};
 use crate::login::{Credential, Environment, Pay};
+use crate::turn::{Command, ConversationTask, Handle, TurnSettings};
 use crate::version::Version;
 use crate::words::shorten;
 use crate::{
     Backend, BackendError, BoxFuture, Conversation, ModelOffer, OpenRequest, Place, ServerState,
     Turn,
 };
-use conversation::{Command, Shared, SharedId, Talk, misused};
 use desk::Desk;
 use launch::{Launch, OLDEST};
 pub(crate) use login::{settings_problem, unused_settings};
+use program::{ClaudeProgram, ControlRequest, Shared, SharedId};
 
 /// The name of this backend, in every output.
 const ID: &str = "claude";
@@ -90,17 +90,13 @@ pub fn works_unasked(allow_root: bool) -> bool {
     allow_root || !rustix::process::geteuid().is_root()
 }
 
-/// Whom to tell what is wanted, and what the program said when it was ready.
-type Started = (mpsc::Sender<Command>, Value);
+/// A handle of the conversation, and the program's description of itself when it was ready.
+type Started = (Handle<ControlRequest>, Value);
 
 impl ClaudeBackend {
     /// Uses the program as `config` says; every process runs under `guard`.
     pub fn new(config: ClaudeConfig, guard: Guard) -> Self {
-        let shared = Shared {
-            guard,
-            starts: Arc::new(Semaphore::new(config.starts.max(1))),
-            patience: config.patience,
-        };
+        let shared = Shared { guard, starts: Arc::new(Semaphore::new(config.starts.max(1))) };
         let env = config.env.clone();
         Self { config, shared, version: Arc::default(), desk: Arc::default(), pay: None, env }
     }
@@ -209,12 +205,25 @@ impl ClaudeBackend {
             settings: None,
         };
         let shared_id: SharedId = Arc::new(Mutex::new(id.clone()));
-        let start = Talk::start(self.shared.clone(), launch, Arc::clone(&shared_id), held, resume);
-        let (commands, ready) = self.started(start, resume).await?;
+        let settings = TurnSettings {
+            backend: ID.to_owned(),
+            patience: self.config.patience,
+            questions: request.questions,
+        };
+        let id_of_program = Arc::clone(&shared_id);
+        let mut program =
+            ClaudeProgram::new(self.shared.clone(), launch, id_of_program, held, resume);
+        let start = async move {
+            let ready = program.launch().await?;
+            let (handle, commands) = Handle::new();
+            tokio::spawn(ConversationTask::new(program, settings, commands).run());
+            Ok((handle, ready))
+        };
+        let (handle, ready) = self.started(start, resume).await?;
         let desk = Arc::downgrade(&self.desk);
         let payer = payer::reported(&ready, self.expected().as_ref());
         let (held, id) = (id, shared_id);
-        Ok(ClaudeConversation { held, id, commands, request, ready, payer, desk })
+        Ok(ClaudeConversation { held, id, handle, request, ready, payer, desk })
     }
 
     /// Starts the program and learns its version. Newer ones say it when they are ready; only a
@@ -359,7 +368,7 @@ struct ClaudeConversation {
     /// What it is held under.
     held: ConversationId,
     id: SharedId,
-    commands: mpsc::Sender<Command>,
+    handle: Handle<ControlRequest>,
     request: OpenRequest,
     /// What the program said about itself when it was ready.
     ready: Value,
@@ -370,27 +379,24 @@ struct ClaudeConversation {
 }
 
 impl ClaudeConversation {
-    /// Tells the task something and waits for its answer.
-    async fn tell<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
-        let (reply, answer) = oneshot::channel();
-        self.commands.send(command(reply)).await.ok()?;
-        answer.await.ok()
-    }
-
-    async fn send_prompt(&self, prompt: String, literally: bool) -> Result<Turn, BackendError> {
-        let sent = self.tell(|reply| Command::Send { prompt, literally, reply }).await;
-        sent.unwrap_or_else(|| Err(misused("the conversation has ended")))
+    /// Sends a command to the task and waits for its reply.
+    async fn call<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<T>) -> Command<ControlRequest>,
+    ) -> Result<T, BackendError> {
+        self.handle.call(command).await.ok_or_else(|| misused("the conversation has ended"))
     }
 
     async fn ask_program(&self, wish: Value) -> Result<Value, BackendError> {
-        let answer = self.tell(|reply| Command::Request { wish, reply }).await;
+        let request = |reply| Command::Request(ControlRequest { body: wish, reply });
+        let answer = self.handle.call(request).await;
         let answer = answer.unwrap_or_else(|| Err("the program has ended".to_owned()));
         answer.map_err(|message| BackendError::Rejected { backend: BackendId::from(ID), message })
     }
 
     /// Ends the program; nobody holds the conversation any more.
     async fn end(self) {
-        let _ = self.tell(|reply| Command::Close { reply }).await;
+        let _ = self.call(|reply| Command::Close { rests: false, reply }).await;
     }
 }
 
@@ -412,40 +418,21 @@ impl Conversation for ClaudeConversation {
     }
 
     fn send(&self, prompt: String) -> BoxFuture<'_, Result<Turn, BackendError>> {
-        Box::pin(self.send_prompt(prompt, true))
+        Box::pin(async move { self.call(|reply| Command::Send { prompt, reply }).await? })
     }
 
-    fn answer(
-        &self,
-        question: QuestionId,
-        answer: Answer,
-    ) -> BoxFuture<'_, Result<(), BackendError>> {
-        Box::pin(async move {
-            let told = self.tell(|reply| Command::Answer { id: question, answer, reply }).await;
-            told.unwrap_or_else(|| Err(misused("the conversation has ended")))
-        })
+    fn answer(&self, id: QuestionId, answer: Answer) -> BoxFuture<'_, Result<(), BackendError>> {
+        Box::pin(async move { self.call(|reply| Command::Answer { id, answer, reply }).await? })
     }
 
     fn interrupt(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            let _ = self.tell(|reply| Command::Interrupt { reply }).await;
+            let _ = self.call(|reply| Command::Interrupt { reply }).await;
         })
     }
 
     fn compact(&self) -> BoxFuture<'_, Result<Option<Usage>, StepError>> {
-        Box::pin(async move {
-            let mut spent = None;
-            let mut turn = self.send_prompt("/compact".to_owned(), false).await?;
-            while let Some(event) = turn.recv().await {
-                if let TurnEvent::Reported(Report::Spent(usage)) = event {
-                    // The total comes last, and holds the calls before it.
-                    spent = Some(usage);
-                } else if let TurnEvent::Ended(Stop::Failed(error)) = event {
-                    return Err(error);
-                }
-            }
-            Ok(spent)
-        })
+        Box::pin(async move { self.call(|reply| Command::Compact { reply }).await? })
     }
 
     fn set_model(&self, model: String) -> BoxFuture<'_, Result<(), BackendError>> {
@@ -473,6 +460,10 @@ impl Conversation for ClaudeConversation {
 /// An id for a conversation that is begun.
 fn new_id() -> ConversationId {
     uuid::Uuid::new_v4().to_string().into()
+}
+
+fn misused(problem: &str) -> BackendError {
+    BackendError::Misused { backend: BackendId::from(ID), problem: problem.to_owned() }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

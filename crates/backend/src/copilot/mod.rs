@@ -3,13 +3,14 @@
 //! `wire` has the program's messages, `decode` turns them into ours without IO, `rpc` moves them,
 //! `launch` says what a session is made with and `home`
 //! where it lies, `server` owns the program and hands its messages to
-//! those who talk, `conversation` is one of these.
+//! its conversations, and `program` is one of these.
 
-mod conversation;
 mod decode;
 mod home;
 mod launch;
 mod payer;
+mod program;
+mod questions;
 mod rpc;
 mod server;
 mod talker;
@@ -32,8 +33,8 @@ use crate::version::Version;
 use crate::{
     Backend, BackendError, BoxFuture, Conversation, ModelOffer, OpenRequest, Place, ServerState,
 };
-use conversation::Talk;
 use home::{Home, Providers};
+use program::CopilotProgram;
 use server::Server;
 
 /// The name of this backend, in every output.
@@ -249,7 +250,7 @@ impl Backend for CopilotBackend {
         request: OpenRequest,
     ) -> BoxFuture<'_, Result<Box<dyn Conversation>, BackendError>> {
         Box::pin(async move {
-            let held = Talk::start(Arc::clone(&self.shared), request).await?;
+            let held = CopilotProgram::open(Arc::clone(&self.shared), request).await?;
             Ok(Box::new(held) as Box<dyn Conversation>)
         })
     }

@@ -1,21 +1,23 @@
 //! OpenCode, by its server: one for all conversations that want the same of it.
 //!
 //! `wire` has the program's messages, `decode` turns them into ours without IO, `launch` says how a
-//! server is started, `server` owns it and hands its events to those who talk, `conversation` is one
+//! server is started, `server` owns it and hands its events to its conversations, and `program` is one
 //! of these. `gate` is where the program asks us before it uses a tool, and `settings` is what the
 //! user has told the program about providers.
 
 mod catalogue;
-mod conversation;
 mod decode;
+mod errands;
 mod failures;
 mod fill;
 mod gate;
 mod http;
 mod launch;
 mod payer;
+mod program;
 mod ready;
 mod server;
+mod session;
 mod settings;
 mod talker;
 mod variables;
@@ -30,15 +32,16 @@ use serde_json::Value;
 
 use crate::guard::Guard;
 use crate::login::{Credential, Pay, UnusedSetting};
-use crate::serving::{Held, Lease, until_left};
+use crate::serving::{Lease, until_left};
+use crate::turn::ConversationHandle;
 use crate::version::Version;
 use crate::words::shorten;
 use crate::{
     Backend, BackendError, BoxFuture, Conversation, Inherit, ModelOffer, OpenRequest, Place,
     ServerState,
 };
-use conversation::Talk;
 use launch::{Den, Setup};
+use program::OpenCodeProgram;
 use server::Server;
 use settings::{Found, Places, code_of_project};
 use wire::Model;
@@ -107,7 +110,7 @@ impl OpenCodeBackend {
         Self { shared: Arc::new(Shared { config, guard, servers, pay, env }) }
     }
 
-    async fn begin(&self, request: OpenRequest) -> Result<Held, BackendError> {
+    async fn begin(&self, request: OpenRequest) -> Result<ConversationHandle, BackendError> {
         let shared = Arc::clone(&self.shared);
         let mut found = shared.settings(&request.workspace, request.inherit)?;
         let model = chosen(&request, &found)?;
@@ -127,7 +130,7 @@ impl OpenCodeBackend {
             users: found.users,
             foreign: found.foreign,
         };
-        Talk::start(shared, setup, model, request).await
+        OpenCodeProgram::open(shared, setup, model, request).await
     }
 
     /// A server to which nothing is going to be sent.

@@ -49,27 +49,25 @@
 mod files;
 mod load;
 mod play;
+mod program;
 #[cfg(test)]
 mod tests;
 mod wire;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use atomic_event::{
-    Answer, BackendId, ConversationId, Outage, QuestionId, StepError, TurnEvent, Usage,
-};
+use atomic_event::{BackendId, ConversationId, Outage};
 use jiff::{SignedDuration, Timestamp};
-use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 pub use load::{FileSource, Format, Script};
 
 use crate::guard::Guard;
 use crate::prices::is_listed;
-use crate::{Backend, BackendError, BoxFuture, Conversation, OpenRequest, Turn};
-use load::CannedTurn;
-use play::{Player, failed};
+use crate::trouble::PROVIDER_PATIENCE;
+use crate::turn::{ConversationHandle, ConversationTask, Handle, TurnSettings};
+use crate::{Backend, BackendError, BoxFuture, Conversation, OpenRequest};
+use program::ScriptProgram;
 use wire::FailEntry;
 
 /// The name of this backend, in every output.
@@ -77,9 +75,6 @@ const ID: &str = "script";
 
 /// What every id we give out begins with.
 const CONVERSATION_PREFIX: &str = "script-";
-
-/// How many events may wait for a slow receiver.
-const EVENTS: usize = 64;
 
 /// Plays a [`Script`].
 #[derive(Clone, Debug)]
@@ -104,7 +99,8 @@ impl ScriptBackend {
         Self { script, guard, made }
     }
 
-    fn begin(&self, request: OpenRequest) -> Result<ScriptConversation, BackendError> {
+    /// Opens a conversation without a memory: its state is its id.
+    fn begin(&self, request: OpenRequest) -> Result<ConversationHandle, BackendError> {
         let id = match &request.resume {
             None => ConversationId::from(format!("{CONVERSATION_PREFIX}{}", uuid::Uuid::new_v4())),
             Some(known) if known.as_str().starts_with(CONVERSATION_PREFIX) => known.clone(),
@@ -115,11 +111,16 @@ impl ScriptBackend {
                 });
             }
         };
-        let (script, guard) = (self.script.clone(), self.guard.clone());
-        let model = Mutex::new(request.model.clone());
-        let (made, current) = (self.made, Mutex::default());
-        let shared = Shared { id, request, model, script, guard, made, current };
-        Ok(ScriptConversation { shared: Arc::new(shared), task: Mutex::default() })
+        let (script, guard, made) = (self.script.clone(), self.guard.clone(), self.made);
+        let shared = Shared { id: id.clone(), request, script, guard, made };
+        // A request without questions withholds the agent's own question tool. `ask` stands for a
+        // question from elsewhere, such as that of an MCP server, so it is always put.
+        let settings =
+            TurnSettings { backend: ID.to_owned(), patience: PROVIDER_PATIENCE, questions: true };
+        let (handle, commands) = Handle::new();
+        let program = ScriptProgram::new(Arc::new(shared));
+        tokio::spawn(ConversationTask::new(program, settings, commands).run());
+        Ok(ConversationHandle::new(id, ID, handle, None))
     }
 }
 
@@ -149,41 +150,16 @@ impl Backend for ScriptBackend {
     }
 }
 
-/// What a conversation and the task of its turn both see.
+/// Data that a conversation and the tasks of its turns share.
 struct Shared {
     id: ConversationId,
     request: OpenRequest,
-    /// The model from the next turn on.
-    model: Mutex<Option<String>>,
     script: Script,
     guard: Guard,
     made: Made,
-    current: Mutex<Option<Current>>,
-}
-
-/// The turn under way.
-struct Current {
-    interrupt: Arc<Notify>,
-    asked: Option<(QuestionId, oneshot::Sender<Answer>)>,
 }
 
 impl Shared {
-    fn current(&self) -> MutexGuard<'_, Option<Current>> {
-        lock(&self.current)
-    }
-
-    fn expect_answer(&self, question: QuestionId, answer: oneshot::Sender<Answer>) {
-        if let Some(current) = self.current().as_mut() {
-            current.asked = Some((question, answer));
-        }
-    }
-
-    fn interrupt(&self) {
-        if let Some(current) = self.current().as_ref() {
-            current.interrupt.notify_one();
-        }
-    }
-
     /// Why every turn is refused now, if it is.
     fn outage(&self) -> Option<BackendError> {
         let age = self.made.timer.elapsed();
@@ -209,118 +185,8 @@ impl Shared {
         let retry_at_ms = retry_at.map(Timestamp::as_millisecond);
         play::error(outage.fail, Outage { status, retry_at_ms })
     }
-
-    fn misused(problem: &str) -> BackendError {
-        BackendError::Misused { backend: BackendId::from(ID), problem: problem.to_owned() }
-    }
 }
 
-/// A conversation without a memory: its id is all there is to it.
-struct ScriptConversation {
-    shared: Arc<Shared>,
-    task: Mutex<Option<JoinHandle<()>>>,
-}
-
-impl ScriptConversation {
-    fn begin(&self, prompt: &str) -> Result<Turn, BackendError> {
-        let interrupt = Arc::new(Notify::new());
-        {
-            let mut current = self.shared.current();
-            if current.is_some() {
-                return Err(Shared::misused("a turn is under way; wait for its end"));
-            }
-            *current = Some(Current { interrupt: Arc::clone(&interrupt), asked: None });
-        }
-        let model = lock(&self.shared.model).clone();
-        let request = OpenRequest { model, ..self.shared.request.clone() };
-        let turn = match self.shared.outage() {
-            Some(refusal) => Err(refusal),
-            None => self.shared.script.turn_for(&request, &self.shared.id, prompt),
-        };
-        let (sender, receiver) = mpsc::channel(EVENTS);
-        let task = perform(Arc::clone(&self.shared), turn, sender, interrupt);
-        *lock(&self.task) = Some(tokio::spawn(task));
-        Ok(receiver)
-    }
-
-    fn deliver(&self, question: &QuestionId, answer: Answer) -> Result<(), BackendError> {
-        let mut current = self.shared.current();
-        let asked = current.as_mut().map(|current| &mut current.asked);
-        let open = asked.and_then(|asked| asked.take_if(|(id, _)| id == question));
-        let not_open = || Shared::misused(&format!("the question {question} is not open"));
-        open.ok_or_else(not_open)?.1.send(answer).map_err(|_unheard| not_open())
-    }
-}
-
-impl Conversation for ScriptConversation {
-    fn id(&self) -> ConversationId {
-        self.shared.id.clone()
-    }
-
-    fn send(&self, prompt: String) -> BoxFuture<'_, Result<Turn, BackendError>> {
-        Box::pin(async move { self.begin(&prompt) })
-    }
-
-    fn answer(
-        &self,
-        question: QuestionId,
-        answer: Answer,
-    ) -> BoxFuture<'_, Result<(), BackendError>> {
-        Box::pin(async move { self.deliver(&question, answer) })
-    }
-
-    fn interrupt(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async move { self.shared.interrupt() })
-    }
-
-    /// Canned turns have no context that could be too large.
-    fn compact(&self) -> BoxFuture<'_, Result<Option<Usage>, StepError>> {
-        Box::pin(async { Ok(None) })
-    }
-
-    fn set_model(&self, model: String) -> BoxFuture<'_, Result<(), BackendError>> {
-        *lock(&self.shared.model) = Some(model);
-        Box::pin(async { Ok(()) })
-    }
-
-    fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
-        Box::pin(async move {
-            self.shared.interrupt();
-            let task = lock(&self.task).take();
-            if let Some(task) = task {
-                // A task that panicked has ended as well.
-                let _ = task.await;
-            }
-        })
-    }
-}
-
-impl Drop for ScriptConversation {
-    fn drop(&mut self) {
-        self.shared.interrupt();
-    }
-}
-
-/// Plays a turn and says how it ended.
-async fn perform(
-    shared: Arc<Shared>,
-    turn: Result<Arc<CannedTurn>, BackendError>,
-    events: mpsc::Sender<TurnEvent>,
-    interrupt: Arc<Notify>,
-) {
-    // Room for the end is set aside at the beginning, so that not reading cannot hold it up.
-    let room_for_end = events.clone().reserve_owned().await;
-    let stop = match turn {
-        Ok(turn) => Player::new(Arc::clone(&shared), turn, events, interrupt).play().await,
-        Err(error) => failed(error),
-    };
-    // Whoever sees the end may send the next prompt at once.
-    *shared.current() = None;
-    if let Ok(room) = room_for_end {
-        room.send(TurnEvent::Ended(stop));
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+fn misused(problem: &str) -> BackendError {
+    BackendError::Misused { backend: BackendId::from(ID), problem: problem.to_owned() }
 }

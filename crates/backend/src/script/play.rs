@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use atomic_event::{Answer, BackendId, Outage, Question, QuestionId, Report, StepError, Stop};
+use atomic_event::{Answer, BackendId, Outage, Question, Report, StepError, Stop};
 use atomic_event::{ToolUse, TurnEvent, Usage};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::files::{self, FileError};
 use super::load::{Action, CannedTurn, shorten};
+use super::program::Played;
 use super::wire::{EditEntry, FailEntry};
 use super::{ID, Shared};
 use crate::BackendError;
@@ -19,7 +20,7 @@ use crate::guard::Job;
 pub(super) struct Player {
     shared: Arc<Shared>,
     turn: Arc<CannedTurn>,
-    events: mpsc::Sender<TurnEvent>,
+    messages: mpsc::Sender<Played>,
     interrupt: Arc<Notify>,
     /// Typed, but not yet taken by the receiver.
     untaken: String,
@@ -29,10 +30,10 @@ impl Player {
     pub(super) fn new(
         shared: Arc<Shared>,
         turn: Arc<CannedTurn>,
-        events: mpsc::Sender<TurnEvent>,
+        messages: mpsc::Sender<Played>,
         interrupt: Arc<Notify>,
     ) -> Self {
-        Self { shared, turn, events, interrupt, untaken: String::new() }
+        Self { shared, turn, messages, interrupt, untaken: String::new() }
     }
 
     /// Plays the turn until it ends, is interrupted, or nobody listens any more.
@@ -94,8 +95,9 @@ impl Player {
     /// Never waits: what a slow receiver does not take comes with the next piece.
     fn type_out(&mut self, piece: &str) {
         self.untaken.push_str(piece);
-        if let Ok(room) = self.events.try_reserve() {
-            room.send(TurnEvent::Typed { text: std::mem::take(&mut self.untaken) });
+        if let Ok(room) = self.messages.try_reserve() {
+            let text = std::mem::take(&mut self.untaken);
+            room.send(Played::Event(TurnEvent::Typed { text }));
         }
     }
 
@@ -135,12 +137,9 @@ impl Player {
     }
 
     async fn ask(&self, question: &Question) -> Result<Answer, Stop> {
-        // A request without questions takes away an agent's own question tool. `ask` stands for a
-        // question that comes all the same, such as an MCP server's, so it is always put.
-        let id = QuestionId::from(uuid::Uuid::new_v4().to_string());
-        let (sender, answer) = oneshot::channel();
-        self.shared.expect_answer(id.clone(), sender);
-        self.emit(TurnEvent::Asked { id, question: question.clone(), more: 0 }).await?;
+        let request = uuid::Uuid::new_v4().to_string();
+        let (reply, answer) = oneshot::channel();
+        self.send(Played::Asked { request, question: question.clone(), reply }).await?;
         self.wait_for(answer).await?.map_err(|_gone| Stop::Interrupted)
     }
 
@@ -165,9 +164,13 @@ impl Player {
         }
     }
 
-    /// Waits for a slow receiver.
     async fn emit(&self, event: TurnEvent) -> Result<(), Stop> {
-        self.wait_for(self.events.send(event)).await?.map_err(|_gone| Stop::Interrupted)
+        self.send(Played::Event(event)).await
+    }
+
+    /// Waits for a slow receiver.
+    async fn send(&self, message: Played) -> Result<(), Stop> {
+        self.wait_for(self.messages.send(message)).await?.map_err(|_gone| Stop::Interrupted)
     }
 
     /// Every wait of a turn can be interrupted.
@@ -183,7 +186,7 @@ impl Player {
     async fn interruption(&self) {
         tokio::select! {
             () = self.interrupt.notified() => {}
-            () = self.events.closed() => {}
+            () = self.messages.closed() => {}
         }
     }
 }

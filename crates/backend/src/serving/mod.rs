@@ -1,6 +1,5 @@
 //! Programs that serve many conversations at once: what those have in common that talk with one.
 
-mod held;
 mod lifeline;
 mod presence;
 mod roster;
@@ -10,7 +9,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-pub(crate) use held::{Held, Wish};
 pub(crate) use lifeline::{Lease, Lifeline, Lives};
 pub(crate) use presence::Presence;
 pub(crate) use roster::{Roster, Talks};

@@ -1,14 +1,18 @@
 //! Starting the program, for the first time and again.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use atomic_event::{BackendId, StepError, Stop};
 use serde_json::Value;
 
-use super::{Decoder, Exit, Heard, ID, Kind, Process, Talk};
+use super::ID;
+use super::decode::{Decoder, Heard};
+use super::program::ClaudeProgram;
 use crate::claude::login::settings_file;
 use crate::claude::new_id;
+use crate::process::{Exit, Process};
+use crate::trouble::Kind;
 use crate::words::shorten;
 use crate::{BackendError, OpenRequest};
 
@@ -24,7 +28,7 @@ pub(super) enum Known {
     Yes,
 }
 
-impl Talk {
+impl ClaudeProgram {
     /// Starts the program and waits until it is ready; returns what it says about itself.
     pub(super) async fn launch(&mut self) -> Result<Value, BackendError> {
         let ready = self.launch_once().await;
@@ -40,7 +44,7 @@ impl Talk {
             // Claude Code 2.1.325 makes the file of a conversation before it writes the first prompt
             // into it. When it is killed in between, it can neither continue the conversation nor
             // begin another one with its id.
-            *self.id.lock().unwrap_or_else(PoisonError::into_inner) = new_id();
+            self.rename(new_id());
             return self.launch_once().await;
         }
         ready
@@ -58,7 +62,7 @@ impl Talk {
             Some(started.map_err(|error| BackendError::Misconfigured(error.to_string()))?);
         self.decoder = Decoder::default();
         let wish = self.launch.initialize();
-        let request = self.request(&wish);
+        let request = self.send_request(&wish);
         let ready = async {
             loop {
                 let Some(line) = self.line().await else {
@@ -76,7 +80,8 @@ impl Talk {
                     if heard == Heard::Garbled {
                         return Err(garbled(&line));
                     }
-                    self.serve(heard);
+                    let input = self.on_heard(heard);
+                    self.early.extend(input);
                 }
             }
         };

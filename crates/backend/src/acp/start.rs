@@ -12,17 +12,17 @@ use agent_client_protocol::v1::schema::{
 };
 use serde::Serialize;
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
 
-use super::{Talk, gone};
-use crate::acp::about::{About, Continues, PROTOCOL};
-use crate::acp::line::{Line, Unanswered};
-use crate::acp::spending::Spending;
-use crate::acp::trouble::{NOT_FOUND, garbled, of_error, refusal, words};
-use crate::acp::{Left, Shared, Talker};
+use super::about::{About, Continues, PROTOCOL};
+use super::line::{Line, Unanswered};
+use super::program::{AcpProgram, gone};
+use super::spending::Spending;
+use super::trouble::{NOT_FOUND, garbled, of_error, refusal, words};
+use super::{Left, Shared, Talker};
 use crate::process::Exit;
 use crate::serving::{Presence, lock};
 use crate::trouble::Kind;
+use crate::turn::AgentProgram as _;
 use crate::words::shorten;
 use crate::{BackendError, ModelOffer, OpenRequest};
 
@@ -32,7 +32,7 @@ const READY: Duration = Duration::from_secs(120);
 /// How many pages of sessions are looked through.
 const PAGES: usize = 50;
 
-impl Talk {
+impl AcpProgram {
     /// Takes the session for itself, and starts the program.
     pub(super) async fn enter_and_launch(&mut self) -> Result<(), BackendError> {
         if let Some(resume) = &self.request.resume {
@@ -75,26 +75,18 @@ impl Talk {
     }
 
     /// The models that can be asked for. No prompt is sent.
-    pub(in crate::acp) async fn models(
+    pub(super) async fn models(
         shared: Arc<Shared>,
         request: OpenRequest,
     ) -> Result<Vec<ModelOffer>, BackendError> {
         let presence = Arc::new(Presence::new(&request.marker));
-        let mut talk = Self::new(shared, request, presence, mpsc::channel(1).1);
-        talk.launch().await?;
-        let models = talk.about.model().map(|(_, models)| models);
-        if let Some(line) = talk.line.take() {
+        let mut program = Self::new(shared, request, presence);
+        program.launch().await?;
+        let models = program.about.model().map(|(_, models)| models);
+        if let Some(line) = program.line.take() {
             line.end(false).await;
         }
         Ok(models.unwrap_or_default())
-    }
-
-    /// Makes sure that there is a program that knows the session.
-    pub(super) async fn awake(&mut self) -> Result<(), BackendError> {
-        if self.line.is_none() {
-            self.launch().await?;
-        }
-        Ok(())
     }
 
     /// Starts the program and opens the session. Some that start at the same time for the first
@@ -111,7 +103,7 @@ impl Talk {
         let _place = shared.starts.acquire().await;
         let started = Line::start(&shared.guard, &shared.job(&self.request)).await;
         let mut line = started.map_err(|error| BackendError::Misconfigured(error.to_string()))?;
-        let opened = tokio::time::timeout(READY, self.open(&mut line)).await;
+        let opened = tokio::time::timeout(READY, self.open_session(&mut line)).await;
         let problem = match opened {
             Ok(Ok(())) => {
                 self.line = Some(line);
@@ -136,7 +128,7 @@ impl Talk {
         }
     }
 
-    async fn open(&mut self, line: &mut Line) -> Result<(), NotOpened> {
+    async fn open_session(&mut self, line: &mut Line) -> Result<(), NotOpened> {
         let answer = self.ask(line, "initialize", self.introduction()).await;
         if let Some(other) = About::other_version(&answer) {
             return Err(NotOpened::Error(BackendError::Misconfigured(format!(
@@ -155,7 +147,9 @@ impl Talk {
         let opened = match continued {
             None => self.made(line).await?,
             // It ended before it had kept anything: there is nothing to lose.
-            Some(Err(NotOpened::Error(BackendError::ConversationGone { .. }))) if !self.is_kept => {
+            Some(Err(NotOpened::Error(BackendError::ConversationGone { .. })))
+                if !self.is_saved =>
+            {
                 self.made(line).await?
             }
             Some(continued) => continued?,
@@ -251,22 +245,11 @@ impl Talk {
         }
     }
 
-    /// Uses a model from now on, unless whoever wants it waits no longer.
-    pub(super) async fn set_model(
-        &mut self,
-        model: String,
-        reply: &mut oneshot::Sender<Result<(), BackendError>>,
-    ) -> Result<(), BackendError> {
-        tokio::select! {
-            ready = self.ready() => ready?,
-            () = reply.closed() => return Ok(()),
-        }
+    /// Chooses a model for the next turns.
+    pub(super) async fn choose_model(&mut self, model: String) -> Result<(), BackendError> {
         let Some(mut line) = self.line.take() else { return Ok(()) };
-        let chosen = tokio::select! {
-            chosen = tokio::time::timeout(READY, self.choose(&mut line, model)) => chosen,
-            () = reply.closed() => Ok(Ok(())),
-        };
-        // The program is kept: what it answers later is nobody's any more.
+        let chosen = tokio::time::timeout(READY, self.choose(&mut line, model)).await;
+        // The process is kept. An answer that comes later is ignored.
         self.line = Some(line);
         chosen.unwrap_or_else(|_| Err(self.misused("the agent does not answer")))
     }

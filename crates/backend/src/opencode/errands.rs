@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
+use super::ID;
+use super::http::read;
+use super::server::Server;
+use super::talker::{News, Talker};
+use super::wire::{About, Event};
 use crate::BackendError;
-use crate::opencode::ID;
-use crate::opencode::http::read;
-use crate::opencode::server::Server;
-use crate::opencode::talker::{News, Talker};
-use crate::opencode::wire::{About, Event};
 
 /// How often a session that should be idle is looked at before a prompt is sent.
 const LOOKS: u32 = 50;

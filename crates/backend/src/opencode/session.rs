@@ -5,9 +5,9 @@ use std::path::Path;
 use atomic_event::{BackendId, ConversationId};
 use serde_json::{Value, json};
 
-use crate::opencode::ID;
-use crate::opencode::server::Server;
-use crate::opencode::wire::Session;
+use super::ID;
+use super::server::Server;
+use super::wire::Session;
 use crate::{BackendError, OpenRequest};
 
 /// Makes a session. With a title of ours, the program need not ask a model for one.
