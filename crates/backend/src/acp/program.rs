@@ -23,7 +23,7 @@ use super::{Left, Shared};
 use crate::serving::{Presence, lock};
 use crate::trouble::{Kind, PROVIDER_PATIENCE};
 use crate::turn::{
-    AgentProgram, ConversationHandle, ConversationTask, Handle, Input, TurnSettings,
+    AgentProgram, ConversationHandle, ConversationTask, Handle, Input, TurnEnd, TurnSettings,
 };
 use crate::{BackendError, Inherit, OpenRequest};
 
@@ -262,10 +262,6 @@ impl AcpProgram {
         if let (Stop::Done { text }, Some(_)) = (&mut stop, &self.request.schema) {
             *text = without_fence(text).to_owned();
         }
-        if self.turn.is_summary {
-            self.is_saved |= stop != Stop::Interrupted;
-            self.remember();
-        }
         inputs.push(Input::Ended(stop));
         inputs
     }
@@ -396,14 +392,11 @@ impl AgentProgram for AcpProgram {
         }
     }
 
-    fn on_turn_end(&mut self, stop: &Stop) {
+    fn on_turn_end(&mut self, end: TurnEnd) {
         self.turn.is_open = false;
-        if self.turn.is_summary {
-            return;
-        }
         // Of an interrupted turn, not even the prompt may have been saved.
-        self.is_saved |= *stop != Stop::Interrupted;
-        if matches!(stop, Stop::Done { .. }) {
+        self.is_saved |= end != TurnEnd::Interrupted;
+        if end == TurnEnd::Done && !self.turn.is_summary {
             self.instructions = Some(self.request.system_prompt.clone());
         }
         self.remember();

@@ -13,6 +13,7 @@ use crate::claude::login::settings_file;
 use crate::claude::new_id;
 use crate::process::{Exit, Process};
 use crate::trouble::Kind;
+use crate::turn::Input;
 use crate::words::shorten;
 use crate::{BackendError, OpenRequest};
 
@@ -61,6 +62,7 @@ impl ClaudeProgram {
         self.process =
             Some(started.map_err(|error| BackendError::Misconfigured(error.to_string()))?);
         self.decoder = Decoder::default();
+        self.early.clear();
         let wish = self.launch.initialize();
         let request = self.send_request(&wish);
         let ready = async {
@@ -81,7 +83,8 @@ impl ClaudeProgram {
                         return Err(garbled(&line));
                     }
                     let input = self.on_heard(heard);
-                    self.early.extend(input);
+                    // An end or a retry during a start belongs to no turn.
+                    self.early.extend(input.filter(|input| matches!(input, Input::Event(_))));
                 }
             }
         };

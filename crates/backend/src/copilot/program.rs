@@ -17,7 +17,7 @@ use super::{ID, PATIENCE, Shared, misused, rpc};
 use crate::serving::{Lease, Presence};
 use crate::trouble::Trouble;
 use crate::turn::{
-    AgentProgram, ConversationHandle, ConversationTask, Handle, INTERRUPT_TIMEOUT, Input,
+    AgentProgram, ConversationHandle, ConversationTask, Handle, INTERRUPT_TIMEOUT, Input, TurnEnd,
     TurnSettings,
 };
 use crate::{BackendError, OpenRequest};
@@ -337,6 +337,7 @@ impl AgentProgram for CopilotProgram {
         self.decoder.begin_turn();
         self.open.clear();
         self.is_accepted = false;
+        self.summary = None;
         self.prompt = prompt;
         self.send_prompt();
         vec![]
@@ -435,7 +436,13 @@ impl AgentProgram for CopilotProgram {
         self.notify("session.abort");
     }
 
-    fn on_turn_end(&mut self, _stop: &Stop) {
+    async fn disconnect(&mut self) {
+        if let Some(server) = self.server.take() {
+            self.part(&server, false).await;
+        }
+    }
+
+    fn on_turn_end(&mut self, _end: TurnEnd) {
         // Commands that were left running may wake the agent between two turns.
         self.talker.presence.stops();
     }
@@ -452,7 +459,13 @@ impl AgentProgram for CopilotProgram {
         let presence = &self.talker.presence;
         presence.leaves();
         presence.stops();
-        let Some(server) = self.server.take() else { return };
+        let Some(server) = self.server.take() else {
+            // Commands of earlier turns may still run in the background.
+            if !rests {
+                presence.end_shells().await;
+            }
+            return;
+        };
         let params = json!({ "sessionId": self.session });
         let mut has_not_stopped = false;
         if was_busy {

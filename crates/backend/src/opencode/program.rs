@@ -254,6 +254,7 @@ impl OpenCodeProgram {
             }
             News::Garbled(line) => {
                 let error = BackendError::Garbled { backend: BackendId::from(ID), line };
+                self.summary = None;
                 self.leave_server();
                 self.talker.presence.end_shells().await;
                 vec![Input::Ended(Stop::Failed(error.into()))]
@@ -402,7 +403,13 @@ impl AgentProgram for OpenCodeProgram {
 
     async fn close(mut self, was_busy: bool, rests: bool) {
         self.talker.presence.leaves();
-        let Some((server, errands)) = self.server.take() else { return };
+        let Some((server, errands)) = self.server.take() else {
+            // Commands of earlier turns may still run in the background.
+            if !rests {
+                self.talker.presence.end_shells().await;
+            }
+            return;
+        };
         if was_busy || self.may_be_busy {
             self.talker.presence.stops();
             // Shells are ended at once, also where the program takes its time to stop.

@@ -14,5 +14,5 @@ mod task;
 
 pub(crate) use handle::{Command, ConversationHandle, Handle};
 pub(crate) use machine::{INTERRUPT_TIMEOUT, Input, TurnSettings};
-pub(crate) use program::AgentProgram;
+pub(crate) use program::{AgentProgram, TurnEnd};
 pub(crate) use task::ConversationTask;

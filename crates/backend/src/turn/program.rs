@@ -7,6 +7,24 @@ use atomic_event::{Answer, Question, Stop, TurnEvent};
 use super::machine::Input;
 use crate::BackendError;
 
+/// How a turn ended, as far as programs have to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TurnEnd {
+    Done,
+    Interrupted,
+    Failed,
+}
+
+impl From<&Stop> for TurnEnd {
+    fn from(stop: &Stop) -> Self {
+        match stop {
+            Stop::Done { .. } => Self::Done,
+            Stop::Interrupted => Self::Interrupted,
+            Stop::Failed(_) => Self::Failed,
+        }
+    }
+}
+
 /// Protocol and transport of one conversation with an agent program.
 ///
 /// Methods are called by [`ConversationTask`](super::ConversationTask), one at a time. Methods that
@@ -65,10 +83,16 @@ pub(crate) trait AgentProgram: Send + Sized + 'static {
         None
     }
 
-    /// Called when a turn has ended.
-    fn on_turn_end(&mut self, _stop: &Stop) {}
+    /// Called when a turn or a summary has ended.
+    fn on_turn_end(&mut self, _end: TurnEnd) {}
 
-    /// Uses another model from the next turn on.
+    /// Undoes a connection that the caller did not wait for.
+    fn disconnect(&mut self) -> impl Future<Output = ()> + Send {
+        self.abandon()
+    }
+
+    /// Uses another model from the next turn on. The future may be dropped before it is ready; the program
+    /// is then connected again for the next turn where it has to be.
     fn set_model(
         &mut self,
         _model: String,

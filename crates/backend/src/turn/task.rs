@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::handle::Command;
 use super::machine::{Effect, Input, Now, TurnKind, TurnMachine, TurnSettings};
-use super::program::AgentProgram;
+use super::program::{AgentProgram, TurnEnd};
 use crate::outlet::{Outlet, at, deserted, tell};
 use crate::{BackendError, Turn};
 
@@ -27,6 +27,7 @@ pub(crate) struct ConversationTask<P: AgentProgram> {
 enum Wake<P: AgentProgram> {
     Command(Option<Command<P::Request>>),
     ConsumerGone,
+    SummaryUnclaimed,
     Flushed,
     DeadlineReached,
     Message(P::Message),
@@ -57,6 +58,10 @@ impl<P: AgentProgram> ConversationTask<P> {
                     self.outlet = None;
                     self.apply(Input::Interrupt).await;
                 }
+                Wake::SummaryUnclaimed => {
+                    self.summary = None;
+                    self.apply(Input::Interrupt).await;
+                }
                 Wake::Flushed => {}
                 Wake::DeadlineReached => self.apply(Input::Tick).await,
                 Wake::Message(message) => {
@@ -73,10 +78,12 @@ impl<P: AgentProgram> ConversationTask<P> {
         let consumer = self.outlet.as_ref().map(Outlet::listener);
         let has_room = self.outlet.as_ref().is_none_or(Outlet::has_room);
         let deadline = self.machine.deadline();
+        let summary = self.summary.as_mut();
         tokio::select! {
             biased;
             command = self.commands.recv() => Wake::Command(command),
             () = deserted(consumer) => Wake::ConsumerGone,
+            () = unclaimed(summary) => Wake::SummaryUnclaimed,
             () = tell(&mut self.outlet) => Wake::Flushed,
             () = at(deadline) => Wake::DeadlineReached,
             message = self.program.receive(has_room) => Wake::Message(message),
@@ -104,9 +111,16 @@ impl<P: AgentProgram> ConversationTask<P> {
                 let _ = reply.send(());
             }
             Command::Compact { reply } => self.compact(reply).await,
+            Command::SetModel { reply, .. } if self.machine.is_busy() => {
+                let busy = self.program.misused("a turn is under way; wait for its end");
+                let _ = reply.send(Err(busy));
+            }
             Command::SetModel { model, mut reply } => {
                 let set = match self.connect(&mut reply).await {
-                    Ok(()) => self.program.set_model(model).await,
+                    Ok(()) => tokio::select! {
+                        set = self.program.set_model(model) => set,
+                        () = reply.closed() => return,
+                    },
                     Err(error) => Err(error),
                 };
                 let _ = reply.send(set);
@@ -118,17 +132,25 @@ impl<P: AgentProgram> ConversationTask<P> {
         }
     }
 
-    /// Connects, unless the caller stops waiting: then what was begun is undone.
+    /// Connects, unless the caller stops waiting: then a connection that was begun is undone.
     async fn connect<T>(&mut self, reply: &mut oneshot::Sender<T>) -> Result<(), BackendError> {
+        let over = "the caller has stopped waiting";
+        if reply.is_closed() {
+            return Err(self.program.misused(over));
+        }
         let connected = tokio::select! {
+            biased;
             connected = self.program.connect() => Some(connected),
             () = reply.closed() => None,
         };
-        if let Some(connected) = connected.filter(|_| !reply.is_closed()) {
-            return connected;
+        match connected {
+            Some(Ok(())) if reply.is_closed() => Err(self.program.misused(over)),
+            Some(connected) => connected,
+            None => {
+                self.program.disconnect().await;
+                Err(self.program.misused(over))
+            }
         }
-        self.program.abandon().await;
-        Err(self.program.misused("the caller has stopped waiting"))
     }
 
     /// Connects for a new turn.
@@ -195,12 +217,14 @@ impl<P: AgentProgram> ConversationTask<P> {
                 }
             }
             Effect::Finish(stop) => {
-                self.program.on_turn_end(&stop);
+                self.program.on_turn_end(TurnEnd::from(&stop));
                 if let Some(outlet) = &mut self.outlet {
                     outlet.end(stop);
                 }
             }
             Effect::Summarised(result) => {
+                let end = if result.is_ok() { TurnEnd::Done } else { TurnEnd::Failed };
+                self.program.on_turn_end(end);
                 if let Some(reply) = self.summary.take() {
                     let _ = reply.send(result);
                 }
@@ -226,5 +250,13 @@ impl<P: AgentProgram> ConversationTask<P> {
         if let Some(outlet) = self.outlet {
             outlet.close(Stop::Interrupted);
         }
+    }
+}
+
+/// Completes when the caller of a summary has stopped waiting.
+async fn unclaimed(summary: Option<&mut SummaryReply>) {
+    match summary {
+        Some(reply) => reply.closed().await,
+        None => std::future::pending().await,
     }
 }

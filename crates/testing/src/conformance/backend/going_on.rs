@@ -1,7 +1,7 @@
 //! Checks of conversations that go on after something has happened to them.
 #![expect(clippy::expect_used, clippy::panic, reason = "a check that fails panics")]
 
-use atomic_backend::OpenRequest;
+use atomic_backend::{BackendError, OpenRequest};
 use atomic_event::Stop;
 
 use super::hearing::{Open, in_time, open, open_as, open_in, request};
@@ -54,6 +54,10 @@ pub async fn a_summarised_conversation_goes_on(stage: &dyn Stage) {
     assert_eq!(open.exchange("go").await.1, done(Scenario::TEXT));
     let id = open.conversation.id();
     in_time("summarising", open.conversation.compact()).await.expect("it is summarised");
+    // The summary is over for the model as well.
+    let [model, _] = stage.words().models;
+    let set = in_time("changing", open.conversation.set_model(model.to_owned())).await;
+    assert!(!matches!(set, Err(BackendError::Misused { .. })), "{set:?}");
     assert_eq!(open.exchange("go on").await.1, done(Scenario::TEXT));
     assert_eq!(open.conversation.id(), id);
 }
