@@ -125,7 +125,9 @@ struct Scene {
     names: BTreeMap<String, String>,
     /// How many events were seen.
     events: usize,
-    /// Whether the provider is out of order, so that the program and the run try again for a while.
+    /// Whether costs and the number of events depend on the moment at which something happens.
+    is_timed: bool,
+    /// Whether the provider is out of order, which programs tell in changing words.
     is_outage: bool,
 }
 
@@ -139,6 +141,7 @@ impl Scene {
             seen: String::new(),
             names: BTreeMap::new(),
             events: 0,
+            is_timed: false,
             is_outage: false,
         };
         fs::write(scene.stand.env.work().join("notes.txt"), "It is noted.\n").unwrap();
@@ -233,8 +236,8 @@ impl Scene {
             // The number of retries and of turns in a time depends on chance, and so does their cost.
             let is_retry = event.contains("\"kind\":\"waited\"");
             let is_cost = event.contains("\"kind\":\"spent\"");
-            let may_repeat = is_retry || self.is_outage;
-            if !(may_repeat && kept.contains(&event) || is_cost && self.is_outage) {
+            let may_repeat = is_retry || self.is_timed;
+            if !(may_repeat && kept.contains(&event) || is_cost && self.is_timed) {
                 kept.push(event);
                 self.seen += event;
                 self.seen.push('\n');
@@ -275,6 +278,9 @@ impl Scene {
             && let Some(report) = sorted.get_mut("report").and_then(Value::as_object_mut)
         {
             report.remove("context_tokens");
+        }
+        if self.is_outage {
+            sorted.retain(|name, _| !["message", "reason"].contains(&name.as_str()));
         }
         self.normal(&format!("{kind} {}", serde_json::to_string(&sorted).unwrap()))
     }
@@ -397,6 +403,7 @@ fn nobody_to_ask(agent: Agent) -> Scene {
 
 fn interrupted(agent: Agent) -> Scene {
     let mut scene = Scene::new(agent, &[("Greet", &[Run("true"), Hang])]);
+    scene.is_timed = true;
     scene.once_busy(&TURN, |mut running| {
         running.signal("INT");
         running.end()
@@ -408,6 +415,7 @@ fn interrupted(agent: Agent) -> Scene {
 
 fn killed(agent: Agent) -> Scene {
     let mut scene = Scene::new(agent, &[("Greet", &[Run("true"), Hang])]);
+    scene.is_timed = true;
     scene.once_busy(&TURN, |mut running| {
         running.signal("KILL");
         running.read_to_the_end()
@@ -450,7 +458,7 @@ fn a_budget(agent: Agent) -> Scene {
 
 fn outage(agent: Agent, act: Act) -> Scene {
     let mut scene = Scene::new(agent, &[("Greet", &[act])]);
-    scene.is_outage = true;
+    (scene.is_timed, scene.is_outage) = (true, true);
     scene.runs(&TURN);
     scene
 }
