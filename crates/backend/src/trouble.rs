@@ -101,13 +101,6 @@ impl Trouble {
         self
     }
 
-    /// Whether the next try is too far away to wait for it inside a turn: further than a minute, or
-    /// further than `most`, the time that any trouble may last.
-    pub(crate) fn is_far(&self, most: Duration) -> bool {
-        let most = i64::try_from(most.min(MAX_RETRY_DELAY).as_millis()).unwrap_or(i64::MAX);
-        self.outage.retry_at_ms.is_some_and(|at| at.saturating_sub(now_ms()) > most)
-    }
-
     /// Returns the time until the next retry, where the program states it.
     pub(crate) fn retry_in(&self, now_ms: i64) -> Option<Duration> {
         let left = self.outage.retry_at_ms?.saturating_sub(now_ms);
@@ -282,8 +275,6 @@ pub(crate) fn words_of(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use atomic_event::Outage;
 
     use super::{Kind, Trouble, kind, now_ms};
@@ -322,23 +313,6 @@ mod tests {
         );
         assert_eq!(error(Kind::Quota, "You exceeded your quota", None), None);
         assert_eq!(error(Kind::Rejected, "", Some(later)), None);
-    }
-
-    #[test]
-    fn a_try_is_far_after_a_minute_or_after_all_patience() {
-        let (minutes, seconds) = (Duration::from_secs(120), Duration::from_secs(3));
-        let after =
-            |ms: i64| Trouble::new(Kind::RateLimited, "").with_retry_at(Some(now_ms() + ms));
-        for (trouble, patience, expected) in [
-            (after(50_000), minutes, false),
-            (after(70_000), minutes, true),
-            (after(2_000), seconds, false),
-            (after(10_000), seconds, true),
-            (after(-5_000), seconds, false),
-            (Trouble::new(Kind::RateLimited, ""), seconds, false),
-        ] {
-            assert_eq!(trouble.is_far(patience), expected, "{trouble:?} {patience:?}");
-        }
     }
 
     #[test]

@@ -8,6 +8,7 @@
 mod decode;
 mod home;
 mod launch;
+mod list;
 mod payer;
 mod program;
 mod questions;

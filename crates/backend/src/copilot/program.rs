@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use atomic_event::{Answer, BackendId, ConversationId, Question, Report, Stop, Todo, TurnEvent};
+use atomic_event::{Answer, BackendId, ConversationId, Question, Report, Stop, TurnEvent};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::decode::{Decoder, Heard};
+use super::list::todos;
 use super::questions::{chosen, in_words, question};
 use super::server::Server;
 use super::talker::{News, Talker};
@@ -233,13 +234,10 @@ impl CopilotProgram {
                     talker.tell(News::Listed(told.unwrap_or_default()));
                 });
             }
+            // Copilot 1.0.102 waits up to two minutes of `retry-after` by itself and does not report it.
             Heard::CallFailed(trouble) => {
-                let patience = trouble.kind.patience(self.shared.config.patience);
                 if let Some(summary) = &mut self.summary {
                     summary.trouble = Some(trouble.clone());
-                } else if !trouble.is_far(patience) {
-                    // A retry is reported besides.
-                    return vec![];
                 }
                 return vec![Input::Trouble(trouble)];
             }
@@ -481,22 +479,6 @@ impl AgentProgram for CopilotProgram {
             presence.end_shells().await;
         }
     }
-}
-
-/// Reads the agent's own list, which it keeps in a table.
-fn todos(told: &Value) -> Vec<Todo> {
-    let rows = told.get("rows").and_then(Value::as_array).into_iter().flatten();
-    let text = |row: &Value, key: &str| {
-        row.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
-    };
-    let todo = |row: &Value| {
-        let status = match text(row, "status").as_str() {
-            "done" => "completed".to_owned(),
-            other => other.to_owned(),
-        };
-        Todo { content: text(row, "title"), status }
-    };
-    rows.map(todo).collect()
 }
 
 fn is_unknown(error: &BackendError) -> bool {

@@ -236,8 +236,11 @@ impl Scene {
             // The number of retries and of turns in a time depends on chance, and so does their cost.
             let is_retry = event.contains("\"kind\":\"waited\"");
             let is_cost = event.contains("\"kind\":\"spent\"");
+            // A broken answer may count as one.
+            let is_back = event.starts_with("provider_back ");
             let may_repeat = is_retry || self.is_timed;
-            if !(may_repeat && kept.contains(&event) || is_cost && self.is_timed) {
+            let is_left_out = is_cost && self.is_timed || is_back && self.is_outage;
+            if !(may_repeat && kept.contains(&event) || is_left_out) {
                 kept.push(event);
                 self.seen += event;
                 self.seen.push('\n');

@@ -44,7 +44,8 @@ fn waiting(program: Program, seconds: u64) -> Waiting {
     let flow = stand.env.outside("parts.json").display().to_string();
     let run = stand.atomic(&["run", &flow, "Go", "--backend", program.name()]);
     let mut running = Running::start(long_window(run));
-    eventually("all workers wait", SOON, || {
+    // A program that does not tell how long it waits is stopped after two minutes.
+    eventually("all workers wait", 2 * SOON, || {
         assert!(!running.has_ended(), "{}", stand.env.journal());
         stand.env.journal().matches(r#""type":"provider_waiting""#).count() >= WORKERS.len()
     });
