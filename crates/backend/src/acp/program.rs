@@ -1,4 +1,4 @@
-//! One conversation over the Agent Client Protocol: a process and a session in it.
+//! Implements `AgentProgram` for agents that speak the Agent Client Protocol: a process with one session.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -27,7 +27,7 @@ use crate::turn::{
 };
 use crate::{BackendError, Inherit, OpenRequest};
 
-/// Maximum number of times an agent is told to continue after it stopped because of a refused tool.
+/// Maximum number of continuation prompts in a turn that the agent ended because a tool was refused.
 const MAX_CONTINUATIONS: usize = 20;
 
 /// A process that speaks the protocol, and its session.

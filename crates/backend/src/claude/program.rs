@@ -1,4 +1,4 @@
-//! One conversation with Claude Code: a process that reads and writes lines of JSON.
+//! Implements `AgentProgram` for Claude Code: a process that reads and writes JSON lines.
 
 use std::collections::BTreeMap;
 use std::future::pending;

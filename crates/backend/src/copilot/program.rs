@@ -1,4 +1,4 @@
-//! One conversation with GitHub Copilot: a session of its program.
+//! Implements `AgentProgram` for GitHub Copilot: a session of the shared server process.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

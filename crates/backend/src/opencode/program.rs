@@ -1,4 +1,4 @@
-//! One conversation with OpenCode: a session of its server.
+//! Implements `AgentProgram` for OpenCode: a session of the shared server.
 
 use std::convert::Infallible;
 use std::path::PathBuf;

@@ -150,7 +150,7 @@ impl AgentProgram for ScriptProgram {
         }
     }
 
-    /// Dropping the sender ends the turn, as nobody can answer.
+    /// Drops the sender of the answer, which ends the turn.
     fn decline(&mut self, request: &str, _questions: usize) {
         self.open.remove(request);
     }

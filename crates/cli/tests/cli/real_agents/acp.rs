@@ -90,7 +90,7 @@ fn nothing_outlives_us_over_acp() {
     }
 }
 
-/// It takes more than a minute, and is played with `cargo xtask test --full`, or in every tenth run.
+/// Tests of more than a minute. `cargo xtask test --full` runs all of them, other runs a tenth.
 mod long {
     use std::process::Command;
 

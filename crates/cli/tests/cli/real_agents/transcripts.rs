@@ -1,6 +1,6 @@
-//! What one agent does, as it is seen from outside: the events, the exit codes and the messages of
-//! `atomic` in the same scenarios on every program. A change of how conversations are held must not
-//! change them; `cargo xtask test --against <binary> transcripts` compares another build.
+//! Snapshots of the events, exit codes and messages of `atomic` in the same scenarios on every backend.
+//! A refactoring of the backends must not change them. `cargo xtask test --against <binary> transcripts`
+//! compares another build.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use super::program::Program;
 use crate::env::{Ran, eventually};
 use crate::process::{Running, SOON};
 
-/// Who is talked to, and how.
+/// Backends under test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Agent {
     Scripted,
@@ -22,7 +22,7 @@ enum Agent {
     OverAcp(Program),
 }
 
-/// What the agent does in a turn.
+/// Actions of the agent in a turn.
 #[derive(Clone, Debug)]
 enum Act {
     Say(&'static str),
